@@ -1,0 +1,82 @@
+# Jobbkø. `make` lists what there is to do. Targets around containers stand in containers.mk.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+ARGS ?=
+
+.PHONY: help venv lock lock-check fmt lint type imports check test test-fast demo clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## *' '{printf "  %-14s %s\n", $$1, $$2}'
+
+venv: $(READY)  ## the host's environment in .venv, with the command .venv/bin/jobs
+
+$(READY): requirements-dev.lock
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("venv: Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0] + ". Next: make venv PYTHON=python3.x")'
+	@$(PYTHON) -c 'import ensurepip, venv' || { echo 'venv: $(PYTHON) has no venv module. Next: install python3-venv (Debian, Ubuntu)' >&2; exit 1; }
+	@echo 'venv: installing requirements-dev.lock into $(VENV)'
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
+	@site=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	  printf '%s\n' "$(CURDIR)/shared" "$(CURDIR)" > "$$site/jobbko.pth"
+	@printf '#!/bin/sh\nexec "%s/python" "%s/shared/jobs" "$$@"\n' "$(CURDIR)/$(BIN)" "$(CURDIR)" > $(BIN)/jobs
+	@chmod +x $(BIN)/jobs
+	@touch $@
+
+# One version of each package everywhere: the services' lists are resolved under the host's, and all from the
+# oldest Python in use. The lists carry hashes and no address, so they install from any index.
+COMPILE = $(CURDIR)/$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \
+  --python-version 3.11 --fork-strategy fewest --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
+LOCK = $(COMPILE) requirements-dev.in shared/sidelinja_jobs/requirements.in services/*/requirements.in -o requirements-dev.lock >/dev/null; \
+  for list in services/*/requirements.in; do \
+    $(COMPILE) -c requirements-dev.lock shared/sidelinja_jobs/requirements.in "$$list" -o "$${list%.in}.lock" >/dev/null; \
+  done
+
+lock: venv  ## write the lock files anew from the requirements.in files (UPGRADE=1: newest versions)
+	@$(LOCK)
+
+lock-check: venv  ## are the lock files what the requirements.in files ask for? (asks the package index)
+	@copy=$$(mktemp -d); trap 'rm -rf "$$copy"' EXIT; \
+	cp --parents requirements-dev.* shared/*/requirements.in services/*/requirements.* "$$copy"; \
+	(cd "$$copy"; $(LOCK)) || { [[ $$? == 2 && -z "$${CI:-}" ]] || exit 1; echo 'lock-check: no package index answers, so not checked'; exit 0; }; \
+	for list in requirements-dev.lock services/*/requirements.lock; do \
+	  diff -u "$$list" "$$copy/$$list" || { echo "lock-check: $$list is not what its requirements.in asks for. Next: make lock" >&2; exit 1; }; \
+	done
+
+fmt: venv  ## let ruff format and fix what it can
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+lint: venv  ## ruff
+	@$(BIN)/ruff check
+
+type: venv  ## mypy --strict
+	@$(BIN)/mypy
+
+imports: venv  ## import contracts
+	@$(BIN)/lint-imports --no-logo
+
+check: lint type imports  ## lint, types and import contracts
+
+test: check lock-check  ## everything: checks, lock files and all tests (ARGS="-k claim" narrows)
+	@$(PYTEST) $(ARGS)
+
+test-fast: venv  ## tests without containers, services and the demo
+	@$(PYTEST) tests/unit tests/queue $(ARGS)
+
+demo: venv  ## the whole system without Docker: one MP3 becomes a transcript (MP3=path takes yours)
+	@$(BIN)/python -m demo $(if $(MP3),--mp3 '$(MP3)') $(if $(MODEL),--model '$(MODEL)')
+
+clean:  ## remove .venv and the tools' caches
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -prune -exec rm -rf {} +
+
+-include containers.mk
