@@ -1,0 +1,136 @@
+-- What an operator or a handler may do to jobs and types (retry, cancel, pause, resume), and who may call what.
+
+begin;
+insert into schema_migrations (version, name) values (8, 'operate');
+set local role jobbko_owner;
+
+-- A job in error starts anew, with all its attempts; one that waits for a later time is due now. Checkpoints stay, so
+-- the work goes on where it stopped.
+create function retry_job(p_job_id uuid) returns text
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+declare
+    v_job job_queue;
+begin
+    select * into v_job from job_queue where id = p_job_id for update;
+    if not found then
+        raise exception 'there is no job %', p_job_id using errcode = 'JQ004';
+    elsif v_job.status in ('pending', 'retry') then
+        update job_queue set scheduled_for = least(scheduled_for, now()) where id = p_job_id;
+        return 'pulled_forward';
+    elsif v_job.status <> 'error' then
+        raise exception 'job % is %, expected error, retry or pending', p_job_id, v_job.status
+            using errcode = 'JQ002', hint = 'enqueue it again to run a completed job once more';
+    end if;
+    update job_attempt set forgiven = true where job_id = p_job_id and not forgiven;
+    update job_queue
+       set status = 'pending', attempts = 0, postponements = 0, scheduled_for = now(), completed_at = null,
+           error_class = null, error_msg = null, cancel_requested_at = null, rerun_requested_at = null,
+           rerun_payload = null, lease_token = null, worker_id = null, progress = null, progress_note = null
+     where id = p_job_id;
+    return 'retried';
+exception when unique_violation then
+    raise exception 'job % cannot be retried: another job of type "%" with the unique key "%" waits or runs',
+        p_job_id, v_job.job_type, v_job.unique_key using errcode = 'JQ002';
+end
+$$;
+comment on function retry_job is 'Runs a failed job anew, or a waiting one now: retried, pulled_forward';
+
+-- A waiting job ends at once; a running one is asked to stop, which its worker sees by notification or heartbeat.
+create function cancel_job(p_job_id uuid, p_reason text default null) returns text
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+declare
+    v_job job_queue;
+begin
+    select * into v_job from job_queue where id = p_job_id for update;
+    if not found then
+        raise exception 'there is no job %', p_job_id using errcode = 'JQ004';
+    elsif v_job.status in ('completed', 'error') then
+        raise exception 'job % has ended already: %', p_job_id, v_job.status using errcode = 'JQ002';
+    elsif v_job.status = 'running' then
+        update job_queue set cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp())
+         where id = p_job_id;
+        perform pg_notify('job_cancel', left(v_job.worker_id, 1000)) where v_job.worker_id is not null;
+        return 'requested';
+    end if;
+    update job_queue
+       set status = 'error', error_class = 'cancelled', completed_at = clock_timestamp(),
+           error_msg = 'cancelled while waiting' || coalesce(': ' || left(p_reason, 1000), '')
+     where id = p_job_id;
+    return 'cancelled';
+end
+$$;
+comment on function cancel_job is 'Ends a waiting job (cancelled) or asks a running one to stop (requested)';
+
+-- Stops claims of a type, until a time or until someone resumes. Runs go on. A worker's login pauses its own type
+-- with origin worker or budget, and never overwrites an operator's pause.
+create function pause_job_type(
+    p_job_type text, p_until timestamptz default null, p_reason text default null, p_origin text default null
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+declare
+    v_worker boolean := pg_has_role(session_user, 'jobbko_worker', 'member') and session_user <> 'jobbko_operator';
+    v_origin text := coalesce(p_origin, case when v_worker then 'worker' else 'operator' end);
+begin
+    if v_worker and (v_origin = 'operator' or p_until is null) then
+        raise exception 'a worker pauses its type with origin worker or budget, and until a time' using errcode = 'JQ002';
+    end if;
+    if p_until is not null and not (p_until < '2200-01-01 00:00+00') then
+        raise exception 'a pause until % is out of range', p_until using errcode = 'JQ002';
+    end if;
+    update job_type
+       set paused_at = clock_timestamp(), paused_until = p_until, pause_origin = v_origin,
+           pause_reason = left(p_reason, 1000)
+     where name = p_job_type
+       and (not v_worker or (role = session_user
+            and (pause_origin is distinct from 'operator' or paused_until <= clock_timestamp())));
+    if not found and not exists (select from job_type where name = p_job_type and (not v_worker or role = session_user)) then
+        raise exception 'there is no job type "%" that % may pause', p_job_type, session_user using errcode = 'JQ004';
+    end if;
+    return found;
+end
+$$;
+comment on function pause_job_type is 'Stops claims of a type; false when an operator''s pause stands in the way';
+
+create function resume_job_type(p_job_type text) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+declare
+    v_worker boolean := pg_has_role(session_user, 'jobbko_worker', 'member') and session_user <> 'jobbko_operator';
+begin
+    update job_type set paused_at = null, paused_until = null, pause_origin = null, pause_reason = null
+     where name = p_job_type and paused_at is not null
+       and (not v_worker or (role = session_user and pause_origin <> 'operator'));
+    if found then
+        perform pg_notify('job_ready', p_job_type) where length(p_job_type) < 2000;
+    elsif not exists (select from job_type where name = p_job_type) then
+        raise exception 'there is no job type "%"', p_job_type using errcode = 'JQ004';
+    end if;
+    return found;
+end
+$$;
+comment on function resume_job_type is 'Ends a pause; a worker''s login never ends an operator''s';
+
+-- Rights. Nothing is open to public (0001 took that back); functions not named here are internal.
+grant execute on function
+    register_worker, unregister_worker, beat_worker, set_worker_idle, claim_jobs, extend_leases, confirm_run,
+    write_checkpoint, read_checkpoints, drop_checkpoints, complete_job, fail_job, postpone_job, release_job,
+    run_outcome, sweep_jobs, pause_job_type, resume_job_type, enqueue_job, enqueue_jobs
+    to jobbko_worker;
+grant execute on function
+    enqueue_job, enqueue_jobs, retry_job, cancel_job, pause_job_type, resume_job_type, sweep_jobs, next_slot
+    to jobbko_operator;
+grant select on job_queue, job_type, job_attempt, job_checkpoint, job_schedule, job_event, worker
+    to jobbko_operator, jobbko_reader;
+grant insert, update, delete on job_schedule to jobbko_operator;
+grant execute on function enqueue_job, enqueue_jobs to jobbko_producer;
+grant insert (job_type, payload, priority, max_attempts, scheduled_for), select (id) on job_queue to jobbko_producer;
+grant select, insert, update on job_queue to jobbko_plain;
+
+commit;
