@@ -23,7 +23,7 @@ $(READY): requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("venv: Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0] + ". Next: make venv PYTHON=python3.x")'
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo 'venv: $(PYTHON) has no venv module. Next: install python3-venv (Debian, Ubuntu)' >&2; exit 1; }
 	@echo 'venv: installing requirements-dev.lock into $(VENV)'
-	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
 	@site=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
 	  printf '%s\n' "$(CURDIR)/shared" "$(CURDIR)" > "$$site/jobbko.pth"
@@ -35,9 +35,9 @@ $(READY): requirements-dev.lock
 # oldest Python in use. The lists carry hashes and no address, so they install from any index.
 COMPILE = $(CURDIR)/$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \
   --python-version 3.11 --fork-strategy fewest --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
-LOCK = $(COMPILE) requirements-dev.in shared/sidelinja_jobs/requirements.in services/*/requirements.in -o requirements-dev.lock >/dev/null; \
-  for list in services/*/requirements.in; do \
-    $(COMPILE) -c requirements-dev.lock shared/sidelinja_jobs/requirements.in "$$list" -o "$${list%.in}.lock" >/dev/null; \
+LOCK = $(COMPILE) requirements-dev.in shared/sidelinja_jobs/requirements.in services/*/requirements.in -o requirements-dev.lock >/dev/null \
+  && for list in services/*/requirements.in; do \
+    $(COMPILE) -c requirements-dev.lock shared/sidelinja_jobs/requirements.in "$$list" -o "$${list%.in}.lock" >/dev/null || exit; \
   done
 
 lock: venv  ## write the lock files anew from the requirements.in files (UPGRADE=1: newest versions)
