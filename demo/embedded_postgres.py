@@ -102,7 +102,7 @@ class EmbeddedPostgres:
             command += ["-c", f"{name}={value}"]
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [*ending_with_parent(), *command],
+                [*ending_with_parent("QUIT"), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -262,12 +262,12 @@ def reachable_by_all(folder: Path) -> bool:
     return all(path.stat().st_mode & stat.S_IXOTH for path in (resolved, *resolved.parents))
 
 
-def ending_with_parent() -> list[str]:
-    """Words before a command that have the kernel end it when this process ends.
+def ending_with_parent(signal_name: str) -> list[str]:
+    """Words before a command that have the kernel send it a signal when this process ends.
 
     The kernel looks at the thread that started it, so this holds for the main thread only.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if sys.platform == "linux" and is_main and shutil.which("setpriv"):
-        return ["setpriv", "--pdeathsig", "QUIT", "--"]
+        return ["setpriv", "--pdeathsig", signal_name, "--"]
     return []
