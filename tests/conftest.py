@@ -1,0 +1,117 @@
+"""Fixtures: a PostgreSQL server for the session, a fresh database for each test, real worker processes.
+
+JOBBKO_TEST_DATABASE_URL, a superuser's DSN, runs the same tests on another server; JOBBKO_DEMAND_CONTAINERS=1
+makes tests that need a Docker engine fail where none answers, in place of being skipped.
+"""
+
+import contextlib
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres
+from tests.databases import ROOT, Database, Server, each_database
+from tests.worker_processes import WorkerProcesses
+
+KEPT = ("JOBBKO_TEST_DATABASE_URL", "JOBBKO_DEMAND_CONTAINERS", "JOBBKO_CACHE")
+OWN_PREFIXES = (
+    "DATABASE_", "MIGRATE_", "WHISPER_", "MEDIA_", "MODEL_", "METRICS_", "HEALTH_", "LOG_", "POLL_", "LISTEN",
+    "DB_TIMEOUT", "JOBBKO_", "PG", "COMPOSE_",
+)  # fmt: skip
+
+for name in list(os.environ):
+    if name.startswith(OWN_PREFIXES) and name not in KEPT:
+        del os.environ[name]
+
+
+@functools.cache
+def engine_trouble() -> str | None:
+    """Why no container can be run here; None where it can."""
+    if not shutil.which("docker"):
+        return "there is no docker on the PATH"
+    asked = subprocess.run(
+        ["docker", "info", "--format", "{{.ServerVersion}}"], capture_output=True, text=True, timeout=30
+    )
+    return None if asked.returncode == 0 else f"no Docker engine answers: {asked.stderr.strip()[:200]}"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("containers") and (trouble := engine_trouble()):
+        if os.environ.get("JOBBKO_DEMAND_CONTAINERS") == "1":
+            pytest.fail(f"containers are demanded, and {trouble}", pytrace=False)
+        pytest.skip(trouble)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """The session's server: an embedded PostgreSQL, or the one that JOBBKO_TEST_DATABASE_URL names."""
+    given = os.environ.get("JOBBKO_TEST_DATABASE_URL")
+    if given:
+        yield from _prepared(Server(given))
+        return
+    with _embedded() as postgres:
+        yield from _prepared(Server(postgres.dsn()))
+
+
+@pytest.fixture
+def database(server: Server) -> Iterator[Database]:
+    """A fresh database, with the job types test_job and other_job of the role worker_test."""
+    yield from each_database(server)
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[EmbeddedPostgres]:
+    """A server of this test alone, to restart, kill or freeze."""
+    with _embedded() as postgres:
+        yield postgres
+
+
+@pytest.fixture
+def own_database(own_postgres: EmbeddedPostgres) -> Iterator[Database]:
+    """A database on `own_postgres`."""
+    own_server = Server(own_postgres.dsn())
+    own_server.prepare()
+    database = own_server.create_database()
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def worker_process(tmp_path: Path) -> Iterator[WorkerProcesses]:
+    """Starts worker processes, which end with the test."""
+    workers = WorkerProcesses(tmp_path)
+    yield workers
+    workers.end_all()
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    """The folder of sample recordings and logs that lies beside the project."""
+    folder = ROOT.parent / "shared" / "samples"
+    if not folder.is_dir():
+        pytest.skip("the samples are not there: expected ../shared/samples beside the project")
+    return folder
+
+
+def _prepared(server: Server) -> Iterator[Server]:
+    server.prepare()
+    yield server
+    server.close()
+
+
+@contextlib.contextmanager
+def _embedded() -> Iterator[EmbeddedPostgres]:
+    """An embedded PostgreSQL in a folder that is removed again."""
+    folder = Path(tempfile.mkdtemp(prefix="jobbko-postgres-"))
+    folder.chmod(0o755)  # root's server runs as another user, who has to get in
+    try:
+        with EmbeddedPostgres(folder / "server", settings=NOT_DURABLE) as postgres:
+            yield postgres
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
