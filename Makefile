@@ -72,8 +72,8 @@ test: check lock-check  ## everything: checks, lock files and all tests (ARGS="-
 test-fast: venv  ## tests without containers, services and the demo
 	@$(PYTEST) tests/unit tests/queue $(ARGS)
 
-demo: venv  ## the whole system without Docker: one MP3 becomes a transcript (MP3=path takes yours)
-	@$(BIN)/python -m demo $(if $(MP3),--mp3 '$(MP3)') $(if $(MODEL),--model '$(MODEL)')
+demo: venv  ## the whole system without Docker: an MP3 becomes a transcript (MP3=path: yours)
+	@$(BIN)/python -m demo $(if $(MP3),--mp3 '$(MP3)') $(if $(MODEL),--model '$(MODEL)') $(if $(LANGUAGE),--language '$(LANGUAGE)')
 
 clean:  ## remove .venv and the tools' caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

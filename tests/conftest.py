@@ -16,17 +16,14 @@ from pathlib import Path
 import pytest
 
 from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres
+from demo.environment import is_own
 from tests.databases import ROOT, Database, Server, each_database
 from tests.worker_processes import WorkerProcesses
 
-KEPT = ("JOBBKO_TEST_DATABASE_URL", "JOBBKO_DEMAND_CONTAINERS", "JOBBKO_CACHE")
-OWN_PREFIXES = (
-    "DATABASE_", "MIGRATE_", "WHISPER_", "MEDIA_", "MODEL_", "METRICS_", "HEALTH_", "LOG_", "POLL_", "LISTEN",
-    "DB_TIMEOUT", "JOBBKO_", "PG", "COMPOSE_",
-)  # fmt: skip
+KEPT = ("JOBBKO_TEST_DATABASE_URL", "JOBBKO_DEMAND_CONTAINERS")
 
 for name in list(os.environ):
-    if name.startswith(OWN_PREFIXES) and name not in KEPT:
+    if is_own(name) and name not in KEPT:
         del os.environ[name]
 
 

@@ -1,0 +1,18 @@
+"""Which variables of the caller's environment are this project's own, and the environment without them."""
+
+import os
+
+OWN_PREFIXES = (
+    "DATABASE_", "DB_TIMEOUT", "HEALTH_", "INIT_FOLDER", "JOBBKO_", "LISTEN", "LOG_", "MEDIA_", "METRICS_",
+    "MIGRATE_", "MODEL_", "PG", "POLL_", "SECRETS_", "WHISPER_",
+)  # fmt: skip
+
+
+def is_own(name: str) -> bool:
+    """Whether the variable would change what a worker, the command line or libpq does."""
+    return name.startswith(OWN_PREFIXES)
+
+
+def inherited_environ() -> dict[str, str]:
+    """The caller's environment, without what is set there for another installation of this system."""
+    return {name: value for name, value in os.environ.items() if not is_own(name)}

@@ -1,0 +1,109 @@
+"""`make demo`, as a person runs it: as a process of its own, with a real PostgreSQL, worker and model."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.databases import ROOT
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def own_tmp() -> Iterator[Path]:
+    """A folder for everything the demo makes, open to the user that root's PostgreSQL runs as."""
+    folder = Path(tempfile.mkdtemp(prefix="jobbko-test-demo-"))
+    folder.chmod(0o755)
+    yield folder
+    for process in processes_of(folder):
+        process.kill()
+    shutil.rmtree(folder)
+
+
+def start_demo(own_tmp: Path, *arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "demo", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(own_tmp), "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """Processes that were started with the folder in their command or environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            told = [*process.cmdline(), *process.environ().values()]
+        except psutil.Error:
+            continue
+        if any(str(folder) in word for word in told):
+            found.append(process)
+    return found
+
+
+def assert_nothing_is_left(folder: Path) -> None:
+    wait_until(lambda: not processes_of(folder), 5, what="all processes of the demo to be gone")
+    assert list(folder.iterdir()) == []
+
+
+def test_demo_transcribes_the_sample_shows_the_row_and_leaves_nothing(own_tmp: Path) -> None:
+    demo = start_demo(own_tmp)
+    output, _ = demo.communicate()
+
+    assert demo.returncode == 0, output
+    assert "made still more respectable than he was" in output
+    assert "| completed" in output.split("The row, in SQL")[1]
+    assert "Word error rate against sample.txt" in output
+    assert "sample.en.vtt" in output
+    assert_nothing_is_left(own_tmp)
+
+
+def test_demo_takes_a_recording_of_ones_own(own_tmp: Path, samples: Path) -> None:
+    demo = start_demo(own_tmp, "--mp3", str(samples / "audio" / "jfk.mp3"))
+    output, _ = demo.communicate()
+
+    assert demo.returncode == 0, output
+    assert "ask not what your country can do for you" in " ".join(output.split())
+    assert_nothing_is_left(own_tmp)
+
+
+def test_demo_fails_with_the_reason_and_the_workers_log(own_tmp: Path, tmp_path: Path) -> None:
+    no_audio = tmp_path / "letter.mp3"
+    no_audio.write_text("Kjære redaksjon, dette er et brev.\n" * 50)
+
+    demo = start_demo(own_tmp, "--mp3", str(no_audio))
+    output, _ = demo.communicate()
+
+    assert demo.returncode == 1, output
+    assert "the job ended as error" in output
+    assert "The worker's log:" in output
+    assert_nothing_is_left(own_tmp)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
+def test_interrupted_demo_ends_what_it_started(own_tmp: Path, number: signal.Signals) -> None:
+    demo = start_demo(own_tmp)
+    assert demo.stdout is not None
+    for line in demo.stdout:
+        if "jobs watch" in line:
+            break
+    assert len(processes_of(own_tmp)) > 2
+
+    demo.send_signal(number)
+
+    assert demo.wait(60) == 130
+    assert "interrupted" in demo.stdout.read()
+    assert_nothing_is_left(own_tmp)
