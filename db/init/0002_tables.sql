@@ -189,9 +189,13 @@ create table job_schedule (
     payload      jsonb       not null default '{}',
     priority     smallint    not null default 0,
     max_attempts smallint    not null default 3,
-    every        interval    not null check (every >= interval '1 second'),
-    anchor       timestamp   not null default timestamp '2024-01-01 00:00',
-    time_zone    text        not null default 'UTC',
+    every        interval    not null
+                             check (every between interval '1 second' and interval '3660 days'
+                                    and extract(month from every) = 0 and extract(year from every) = 0),
+    anchor       timestamp   not null default timestamp '2024-01-01 00:00'
+                             check (anchor between '2000-01-01' and '2200-01-01'),
+    time_zone    text        not null default 'UTC'   -- the check raises for a name that is no zone
+                             check ((timestamp '2024-01-01 00:00' at time zone time_zone) is not null),
     enabled      boolean     not null default true
 );
 comment on table  job_schedule is 'Recurring jobs. Every sweep sees to it that exactly one run of each is waiting or running';
@@ -200,7 +204,7 @@ comment on column job_schedule.job_type is 'Type of its runs';
 comment on column job_schedule.payload is 'Payload of its runs';
 comment on column job_schedule.priority is 'Priority of its runs';
 comment on column job_schedule.max_attempts is 'Attempts of its runs';
-comment on column job_schedule.every is 'Width of the grid: a whole number of these after anchor';
+comment on column job_schedule.every is 'Width of the grid, without months: its points lie a whole number of these after anchor';
 comment on column job_schedule.anchor is 'A point of the grid, wall-clock time in time_zone';
 comment on column job_schedule.time_zone is 'Zone of the grid, for grids of days that follow the wall clock';
 comment on column job_schedule.enabled is 'Whether runs are queued';

@@ -8,6 +8,14 @@ begin;
 insert into schema_migrations (version, name) values (4, 'enqueue');
 set local role jobbko_owner;
 
+-- Whether a worker's login is asking: the functions then confine it to its own job types.
+create function called_by_worker() returns boolean
+language sql stable
+set search_path = pg_catalog, public, pg_temp
+as $$
+    select exists (select from job_type where role = session_user)
+$$;
+
 -- Raises when the caller may not enqueue this, or the database should not hold it.
 create function check_enqueue(
     p_job_type text, p_payload jsonb, p_scheduled_for timestamptz, p_max_attempts smallint
@@ -23,7 +31,7 @@ begin
         raise exception 'a job needs a job_type and a payload' using errcode = 'JQ002';
     end if;
     -- A worker's login enqueues its own type and the follow-ups that job_type names, nothing else.
-    if exists (select from job_type where role = session_user)
+    if called_by_worker()
        and not exists (select from job_type
                         where role = session_user and (name = p_job_type or p_job_type = any (follow_ups))) then
         raise exception 'role % may not enqueue jobs of type "%"', session_user, p_job_type

@@ -197,18 +197,23 @@ end
 $$;
 comment on function confirm_run is 'Raises JQ001 when the run is lost; last statement of a handler''s own transaction';
 
-create function write_checkpoint(p_job_id uuid, p_lease_token uuid, p_data jsonb) returns integer
+-- p_seq is the number that the caller expects it to get. Named again after a broken connection, it is not written twice.
+create function write_checkpoint(p_job_id uuid, p_lease_token uuid, p_data jsonb, p_seq integer default null)
+returns integer
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
 declare
-    v_seq integer;
+    v_last job_checkpoint;
 begin
     perform check_run(p_job_id, p_lease_token);
+    select * into v_last from job_checkpoint where job_id = p_job_id order by seq desc limit 1;
+    if p_seq = v_last.seq and v_last.lease_token = p_lease_token then
+        return p_seq;
+    end if;
     insert into job_checkpoint (job_id, seq, lease_token, data)
-    select p_job_id, coalesce(max(seq), 0) + 1, p_lease_token, p_data from job_checkpoint where job_id = p_job_id
-    returning seq into v_seq;
-    return v_seq;
+    values (p_job_id, coalesce(v_last.seq, 0) + 1, p_lease_token, p_data);
+    return coalesce(v_last.seq, 0) + 1;
 end
 $$;
 comment on function write_checkpoint is 'Appends a finished part of the work, under the fence; returns its number';

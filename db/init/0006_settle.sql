@@ -96,7 +96,7 @@ end
 $$;
 comment on function complete_job is 'Ends a run well and stores its result; JQ001 when the run is lost';
 
--- p_retry_after_seconds wins over the backoff. p_permanent ends the job at once.
+-- p_retry_after_seconds, at most 30 days, wins over the backoff. p_permanent ends the job at once.
 create function fail_job(
     p_job_id uuid, p_lease_token uuid, p_error_class text, p_error_msg text, p_traceback text default null,
     p_permanent boolean default false, p_retry_after_seconds double precision default null
@@ -107,9 +107,10 @@ as $$
 declare
     v_job   job_queue := check_run(p_job_id, p_lease_token);
     v_type  job_type := own_job_type(v_job.job_type);
-    v_wait  double precision := coalesce(
-        least(greatest(p_retry_after_seconds, 0), 30 * 86400),
-        backoff_seconds(v_job.attempts + 1, v_type.backoff_base_seconds, v_type.backoff_cap_seconds, v_type.backoff_jitter));
+    v_wait  double precision := case when p_retry_after_seconds is not null
+        then least(greatest(p_retry_after_seconds, 0), 30 * 86400)
+        else backoff_seconds(v_job.attempts + 1, v_type.backoff_base_seconds, v_type.backoff_cap_seconds,
+                             v_type.backoff_jitter) end;
 begin
     v_job := end_run(v_job, 'failed', true,
         case when not p_permanent and v_job.attempts + 1 < v_job.max_attempts

@@ -74,7 +74,7 @@ language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
 declare
-    v_worker boolean := pg_has_role(session_user, 'jobbko_worker', 'member') and session_user <> 'jobbko_operator';
+    v_worker boolean := called_by_worker();
     v_origin text := coalesce(p_origin, case when v_worker then 'worker' else 'operator' end);
 begin
     if v_worker and (v_origin = 'operator' or p_until is null) then
@@ -102,7 +102,7 @@ language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
 declare
-    v_worker boolean := pg_has_role(session_user, 'jobbko_worker', 'member') and session_user <> 'jobbko_operator';
+    v_worker boolean := called_by_worker();
 begin
     update job_type set paused_at = null, paused_until = null, pause_origin = null, pause_reason = null
      where name = p_job_type and paused_at is not null

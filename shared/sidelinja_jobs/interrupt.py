@@ -1,0 +1,102 @@
+"""Signals of a worker process.
+
+- SIGTERM and SIGINT ask it to end. Python runs handlers only between two bytecodes of the main thread, which native
+  code may not reach for minutes; the wake-up file descriptor is written at once, and the lease thread reads it.
+- SIGUSR1, sent by the lease thread, raises JobStopped in the main thread while a handler runs.
+- SIGALRM does the same when the lease was not renewed in time, whatever has become of the lease thread.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+from sidelinja_jobs.errors import JobStopped, StopReason
+from sidelinja_jobs.run import Phase, Run
+
+STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
+
+
+class Waker:
+    """Wakes a thread that waits in `wait`, from another thread or a signal."""
+
+    def __init__(self) -> None:
+        self._reader, self.writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self.writer, False)
+
+    def wake(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # full: it is awake already
+            os.write(self.writer, b"\0")
+
+    def wait(self, timeout: float, *others: int) -> tuple[bytes, bool]:
+        """Waits for a wake-up or for data on other file descriptors.
+
+        Returns:
+            the bytes written by wake-ups (signal numbers), and whether another descriptor is ready.
+        """
+        ready, _, _ = select.select([self._reader, *others], [], [], max(timeout, 0))
+        woken = b""
+        if self._reader in ready:
+            with contextlib.suppress(BlockingIOError):
+                woken = os.read(self._reader, 4096)
+        return woken, any(other in ready for other in others)
+
+
+class Interrupter:
+    """Stops a handler in the main thread from outside. Made and used in the main thread."""
+
+    def __init__(self, waker: Waker, stopping: threading.Event) -> None:
+        self._stopping = stopping
+        self._run: Run | None = None
+        self._thread_id = threading.main_thread().ident or 0
+        signal.set_wakeup_fd(waker.writer, warn_on_full_buffer=False)
+        for number in STOP_SIGNALS:
+            signal.signal(number, self._on_stop)
+        signal.signal(signal.SIGUSR1, self._on_press)
+        signal.signal(signal.SIGALRM, self._on_alarm)
+
+    def press(self) -> None:
+        """Interrupts the handler; called by the lease thread."""
+        signal.pthread_kill(self._thread_id, signal.SIGUSR1)
+
+    @contextlib.contextmanager
+    def handling(self, run: Run) -> Iterator[None]:
+        """While a handler runs: JobStopped may be raised at any point inside."""
+        try:
+            self._run = run
+            run.phase = Phase.HANDLING
+            self._arm(run)
+            if run.stop_reason is not None:
+                raise JobStopped(run.stop_reason)
+            yield
+        finally:
+            run.phase = Phase.SETTLING
+            self._run = None
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    @staticmethod
+    def _arm(run: Run) -> None:
+        signal.setitimer(signal.ITIMER_REAL, max(run.deadline - time.monotonic(), 0.001))
+
+    def _on_stop(self, _number: int, _frame: FrameType | None) -> None:
+        self._stopping.set()
+
+    def _on_press(self, _number: int, _frame: FrameType | None) -> None:
+        run = self._run
+        if run is not None and run.phase is Phase.HANDLING and run.stop_reason is not None:
+            raise JobStopped(run.stop_reason)
+
+    def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
+        run = self._run
+        if run is None or run.phase is not Phase.HANDLING:
+            return
+        if not run.is_expired:
+            self._arm(run)
+            return
+        run.stop(StopReason.LOST)
+        raise JobStopped(StopReason.LOST)

@@ -1,0 +1,98 @@
+"""JSON at the edge of the database.
+
+PostgreSQL's jsonb and text refuse NUL characters, lone surrogates and NaN. What comes in as a payload is refused with
+the place of the fault; what is ours to record (results, error texts) is cleaned, so that recording never fails.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from psycopg.types.json import Jsonb
+
+from sidelinja_jobs.errors import RefusedError
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+REPLACEMENT = "\ufffd"
+PATH_LIMIT = 1024  # characters, design.md section 3
+_BLOB = re.compile(r"[A-Za-z0-9+/_\-\s]{1024,}={0,2}\s*")  # base64, also URL-safe and wrapped; no prose has this form
+_BLOB_LINE = 60  # characters: base64 is wrapped at 64 or 76, words are shorter
+
+
+def clean_text(text: str, limit: int | None = None) -> str:
+    """Text that the database can hold, cut to `limit` characters (code points, so never inside one)."""
+    if limit is not None and len(text) > limit:
+        text = text[: limit - 1] + "…"
+    return _UNSTORABLE.sub(REPLACEMENT, text)
+
+
+def clean_value(value: Any) -> Any:
+    """A JSON value that the database can hold: bad characters replaced, NaN and infinities as null."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {clean_text(str(key)): clean_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean_value(item) for item in value]
+    return value
+
+
+def as_jsonb(value: Any) -> Jsonb:
+    """A value for a jsonb parameter. It must be storable (`clean_value` or `check_payload`)."""
+    return Jsonb(value, dumps=msgspec.json.encode)
+
+
+def check_payload(payload: Any) -> None:
+    """Refuses what must not enter the queue, whatever the job type.
+
+    Raises:
+        RefusedError: no object; NUL, lone surrogate, NaN; a data: URL, a base64 blob or a path that is too long.
+            The message names the place.
+    """
+    if not isinstance(payload, dict):
+        raise RefusedError(f"payload is a {type(payload).__name__}, expected an object with named fields")
+    for place, value in _walk(payload, "payload"):
+        problem = _problem(place, value)
+        if problem:
+            raise RefusedError(f"{place} {problem}")
+
+
+def _walk(value: Any, place: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield f"a key in {place}", key
+            yield from _walk(item, f"{place}.{clean_text(str(key), 100)}")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _walk(item, f"{place}[{index}]")
+    else:
+        yield place, value
+
+
+def _problem(place: str, value: Any) -> str | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"is {value}, which JSON cannot hold"
+    if not isinstance(value, str):
+        return None
+    if bad := _UNSTORABLE.search(value):
+        kind = "a NUL character" if bad.group() == "\x00" else "a lone surrogate"
+        return f"holds {kind} at character {bad.start()}; the database cannot store it: remove it"
+    if value[:5].lower() == "data:" and ("," in value[:200] or ";" in value[:200]) and " " not in value[:20]:
+        return "is a data: URL; put the data into a file and give its path"
+    if place.rpartition(".")[2].endswith("path") and len(value) > PATH_LIMIT:
+        return f"has {len(value)} characters, a path may have {PATH_LIMIT}"
+    if is_blob(value):
+        return f"looks like {len(value)} characters of base64; put the data into a file and give its path"
+    return None
+
+
+def is_blob(text: str) -> bool:
+    """Whether a text is base64 data: 1,024 characters or more of its alphabet, in long unbroken lines."""
+    if len(text) < 1024 or not _BLOB.fullmatch(text):
+        return False
+    lines = text.split()
+    return max(map(len, lines)) >= _BLOB_LINE and len(text) / len(lines) >= _BLOB_LINE

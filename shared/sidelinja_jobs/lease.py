@@ -1,0 +1,243 @@
+"""The lease thread: heartbeats, limits, sweeps and the health file, on a connection of its own.
+
+It lives as long as the process. The main thread tells it which runs are held. Four guards see to it that a handler ends
+before its lease does, each for what the one before cannot see:
+1. this thread interrupts the main thread (cancel, limits, lost lease, shutdown);
+2. an alarm in the main thread fires when the lease was not renewed, even if this thread is dead (interrupt.py);
+3. a main thread that native code keeps from both is abandoned: this thread settles its runs and ends the process;
+4. native code that keeps the interpreter itself is ended by a C timer, ten seconds after the lease.
+The fence in the database refuses whatever comes too late all the same.
+"""
+
+import contextlib
+import faulthandler
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+
+from sidelinja_jobs import queue, settling
+from sidelinja_jobs.database import Link, QueueConnection
+from sidelinja_jobs.errors import JobQueueError, StopReason
+from sidelinja_jobs.interrupt import STOP_SIGNALS, Interrupter, Waker
+from sidelinja_jobs.log import get_logger
+from sidelinja_jobs.metrics import WorkerMetrics
+from sidelinja_jobs.models import Rules
+from sidelinja_jobs.run import Phase, Run
+
+WORKER_BEAT_SECONDS = 15.0  # a worker not seen for 60 s is forgotten, db/init/0007_sweep.sql
+HEALTH_SECONDS = 5.0
+CONTACT_SECONDS = 30.0  # without the database for this long, the process is not well
+STUCK_SECONDS = 5.0  # a handler that does not leave for this long after an interrupt is in native code
+EXIT_STUCK = 70
+
+
+class LeaseThread:
+    """Keeps the leases of the runs that the main thread holds."""
+
+    def __init__(
+        self,
+        link: Link,
+        rules: Rules,
+        worker_id: str,
+        *,
+        register: Callable[[QueueConnection], object],
+        stopping: threading.Event,
+        waker: Waker,
+        main_waker: Waker,
+        interrupter: Interrupter,
+        metrics: WorkerMetrics,
+        health_file: Path,
+        drain_seconds: float,
+    ) -> None:
+        self._link, self._rules, self._worker_id = link, rules, worker_id
+        self._register, self._interrupter, self._metrics = register, interrupter, metrics
+        self._stopping, self._waker, self._main_waker = stopping, waker, main_waker
+        self._health_file, self._drain_seconds = health_file, drain_seconds
+        self._log = get_logger(worker_id=worker_id)
+        self._runs: list[Run] = []
+        self._closed = False
+        self._stopping_since: float | None = None
+        self._listening_on: QueueConnection | None = None
+        now = time.monotonic()
+        self._contact_at, self._polled_at = now, now
+        self._beat_at, self._health_at = now + WORKER_BEAT_SECONDS, now
+        self._sweep_at = now + self._sweep_wait()
+        self._retry_at = now
+        self._guarded = False
+        self.failed = False
+        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread; the main thread holds nothing any more."""
+        self._closed = True
+        self._waker.wake()
+        self._thread.join(timeout=15)
+        faulthandler.cancel_dump_traceback_later()
+        self._health_file.unlink(missing_ok=True)
+
+    def hold(self, runs: list[Run]) -> None:
+        """From now on these runs are kept."""
+        self._runs = runs
+
+    def drop(self, run: Run) -> None:
+        """This run has ended."""
+        run.phase = Phase.DONE
+        self._runs = [held for held in self._runs if held is not run]
+
+    def polled(self) -> None:
+        """The main thread has claimed, or tried to, without an error."""
+        self._polled_at = self._contact_at = time.monotonic()
+
+    # ---------------------------------------------------------------- the thread
+
+    def _run(self) -> None:
+        try:
+            while not self._closed:
+                self._tick()
+        except BaseException:
+            self._log.critical("lease thread died", exc_info=True)
+            self.failed = True
+            self._health_file.unlink(missing_ok=True)
+            for run in self._runs:
+                run.stop(StopReason.INTERNAL)
+            self._stopping.set()
+            self._interrupter.press()
+            self._main_waker.wake()
+        finally:
+            self._link.close()
+
+    def _tick(self) -> None:
+        tick = min(1.0, self._rules.lease_seconds / 8)
+        conn = self._listening_on
+        woken, _ = self._waker.wait(tick, *([conn.fileno()] if conn is not None and not conn.closed else []))
+        if STOP_SIGNALS.intersection(woken) or (self._stopping.is_set() and self._stopping_since is None):
+            self._note_stop()
+        if time.monotonic() >= self._retry_at:
+            self._talk()
+        now = time.monotonic()
+        for run in self._runs:
+            if run.phase is Phase.HANDLING:
+                self._watch(run, now)
+        self._guard()
+        if now >= self._health_at:
+            self._touch_health(now)
+
+    def _note_stop(self) -> None:
+        if self._stopping_since is None:
+            self._stopping_since = time.monotonic()
+            self._log.info("stop requested", drain_seconds=self._drain_seconds)
+        else:
+            self._drain_seconds = 0.0  # asked twice: at once
+        self._stopping.set()
+        self._main_waker.wake()
+
+    def _talk(self) -> None:
+        try:
+            conn = self._link.open()
+            if conn is not self._listening_on:
+                queue.listen_cancel(conn)
+                self._listening_on = conn
+            self._read_cancels(conn)
+            self._extend(conn)
+            self._keep_house(conn)
+        except (psycopg.OperationalError, psycopg.InterfaceError, JobQueueError) as error:
+            self._log.warning("heartbeat failed", error=str(error).strip(), held=len(self._runs))
+            self._metrics.heartbeat_failures.inc()
+            self._link.close()
+            for run in self._runs:
+                run.sent_at = 0.0  # as soon as there is a connection again
+            self._retry_at = time.monotonic() + min(1.0, self._rules.lease_seconds / 16)
+
+    def _read_cancels(self, conn: QueueConnection) -> None:
+        for notice in conn.notifies(timeout=0):
+            if notice.payload == self._worker_id:
+                for run in self._runs:
+                    run.sent_at = 0.0  # ask now which of them is meant
+
+    def _extend(self, conn: QueueConnection) -> None:
+        runs = [run for run in self._runs if run.phase is not Phase.DONE]
+        now = time.monotonic()
+        beat = self._rules.beat_seconds
+        if not any(now - run.sent_at >= (min(1.0, beat) if run.has_progress else beat) for run in runs):
+            return
+        for run in runs:
+            run.sent_at = now
+        kept = queue.extend(conn, runs, [run.take_progress() for run in runs])
+        self._contact_at = now
+        for run in runs:
+            if run.id in kept:
+                run.confirmed_at = now
+                if kept[run.id]:
+                    run.stop(StopReason.CANCELLED)
+            elif run.phase in (Phase.WAITING, Phase.HANDLING):
+                run.stop(StopReason.LOST)
+
+    def _keep_house(self, conn: QueueConnection) -> None:
+        now = time.monotonic()
+        if now >= self._beat_at:
+            self._beat_at = now + WORKER_BEAT_SECONDS
+            if not queue.beat_worker(conn, self._worker_id):
+                self._register(conn)
+            self._contact_at = now
+        if now >= self._sweep_at:
+            self._sweep_at = now + self._sweep_wait()
+            counts = queue.sweep(conn)
+            if any(counts.values()):
+                self._log.info("swept", **counts)
+
+    def _sweep_wait(self) -> float:
+        # A quarter of the lease, at most 30 s, spread so that many workers don't sweep at once.
+        return min(max(self._rules.beat_seconds, 0.5), 30.0) * random.uniform(0.8, 1.2)  # noqa: S311
+
+    def _watch(self, run: Run, now: float) -> None:
+        rules = self._rules
+        if run.is_expired:
+            run.stop(StopReason.LOST)
+        elif now - run.claimed_at >= rules.longest_run_seconds:
+            run.stop(StopReason.TIMEOUT)
+        elif rules.stall_seconds and now - run.active_at >= rules.stall_seconds:
+            run.stop(StopReason.STALLED)
+        elif self._stopping_since is not None and now - self._stopping_since >= self._drain_seconds:
+            run.stop(StopReason.SHUTDOWN)
+        if run.stop_reason is None:
+            return
+        if run.pressed_at is None:
+            run.pressed_at = now
+            self._log.info("stopping handler", job_id=str(run.id), reason=run.stop_reason.value)
+        self._interrupter.press()
+        if now - run.pressed_at >= STUCK_SECONDS:
+            self._abandon(run)
+
+    def _abandon(self, run: Run) -> None:
+        """The main thread is in native code and cannot be reached: settle in its place and end the process."""
+        self._log.error("handler stuck in native code, ending the process", job_id=str(run.id))
+        with contextlib.suppress(psycopg.Error, JobQueueError):
+            for held in self._runs:
+                reason = held.stop_reason or StopReason.SHUTDOWN
+                settling.settle_stopped(self._link.open(), held, reason)
+        self._health_file.unlink(missing_ok=True)
+        os._exit(0 if self._stopping_since is not None and run.stop_reason is StopReason.SHUTDOWN else EXIT_STUCK)
+
+    def _guard(self) -> None:
+        handled = [run for run in self._runs if run.phase is Phase.HANDLING]
+        if handled:
+            left = min(run.deadline for run in handled) + self._rules.margin_seconds + 10 - time.monotonic()
+            faulthandler.dump_traceback_later(max(left, 1.0), exit=True)
+        elif self._guarded:
+            faulthandler.cancel_dump_traceback_later()
+        self._guarded = bool(handled)
+
+    def _touch_health(self, now: float) -> None:
+        self._health_at = now + HEALTH_SECONDS
+        busy = any(run.phase is not Phase.DONE and not run.is_expired for run in self._runs)
+        if now - self._contact_at < CONTACT_SECONDS and (busy or now - self._polled_at < CONTACT_SECONDS):
+            with contextlib.suppress(OSError):
+                self._health_file.touch()

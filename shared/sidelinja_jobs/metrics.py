@@ -1,0 +1,116 @@
+"""Prometheus metrics of a worker process, all with the label job_type.
+
+Counters say what this process did; what the table holds is told by another exporter, once, not by every replica.
+Series are made at start, so that the first error has a zero before it.
+"""
+
+import prometheus_client
+from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
+
+OUTCOMES = ("completed", "retry", "error", "snoozed", "released", "cancelled", "lost_lease")
+ERROR_KINDS = (
+    "timeout",
+    "memory",
+    "provider_4xx",
+    "provider_429",
+    "provider_5xx",
+    "bad_input",
+    "crash",
+    "other",
+)
+RESTART_REASONS = ("died", "timeout", "stopped", "recycle")
+# From 0.1 s to 4 h: a statistics batch to a long episode on a slow machine.
+DURATION_BUCKETS = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 1800, 3600, 7200, 14400)
+
+_KIND_BY_CLASS = {
+    "timeout": "timeout",
+    "stalled": "timeout",
+    "MemoryError": "memory",
+    "out_of_memory": "memory",
+    "child_died": "crash",
+    "crash": "crash",
+}
+_BAD_INPUT = frozenset(
+    {
+        "bad_payload",
+        "payload_too_large",
+        "not_found",
+        "outside_root",
+        "not_a_file",
+        "empty_file",
+        "not_audio",
+        "no_audio",
+    }
+)
+
+
+def error_kind(error_class: str) -> str:
+    """The closed set of kinds that errors are counted by."""
+    if error_class in _BAD_INPUT:
+        return "bad_input"
+    if error_class in ERROR_KINDS:
+        return error_class
+    return _KIND_BY_CLASS.get(error_class, "other")
+
+
+class WorkerMetrics:
+    """The metrics of one worker process; made once per process."""
+
+    def __init__(self, job_type: str, worker_id: str, version: str) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # or each counter counts twice as a series
+        by_type = ["job_type"]
+        info = Gauge("jobqueue_worker_info", "1 for a worker that lives", ["job_type", "version", "worker_id"])
+        info.labels(job_type, version, worker_id).set(1)
+
+        def gauge(name: str, text: str) -> Gauge:
+            return Gauge(name, text, by_type).labels(job_type)
+
+        def counter(name: str, text: str) -> Counter:
+            return Counter(name, text, by_type).labels(job_type)
+
+        self.last_poll = gauge("jobqueue_last_poll_timestamp_seconds", "Last claim without an error")
+        self.last_completed = gauge("jobqueue_last_completed_timestamp_seconds", "Last completed job")
+        self.in_progress = gauge("jobqueue_jobs_in_progress", "Jobs held now")
+        self.attempt_started = gauge(
+            "jobqueue_current_attempt_start_timestamp_seconds", "Start of the present run, 0 when idle"
+        )
+        self.db_reconnects = counter("jobqueue_db_reconnects_total", "Connections opened anew after a loss")
+        self.heartbeat_failures = counter("jobqueue_heartbeat_failures_total", "Heartbeats that failed")
+        self.queue_wait = Histogram(
+            "jobqueue_queue_wait_seconds", "From due to claimed", by_type, buckets=DURATION_BUCKETS
+        ).labels(job_type)
+        self.claim_duration = Histogram("jobqueue_claim_duration_seconds", "Duration of a claim", by_type).labels(
+            job_type
+        )
+        attempts = Counter("jobqueue_attempts_total", "Runs by how they ended", ["job_type", "outcome"])
+        durations = Histogram(
+            "jobqueue_attempt_duration_seconds",
+            "Duration of runs",
+            ["job_type", "outcome"],
+            buckets=DURATION_BUCKETS,
+        )
+        errors = Counter("jobqueue_errors_total", "Failures by kind", ["job_type", "kind"])
+        restarts = Counter("jobqueue_child_restarts_total", "Child processes ended early", ["job_type", "reason"])
+        self._attempts = {outcome: attempts.labels(job_type, outcome) for outcome in OUTCOMES}
+        self._durations = {outcome: durations.labels(job_type, outcome) for outcome in OUTCOMES}
+        self._errors = {kind: errors.labels(job_type, kind) for kind in ERROR_KINDS}
+        self.child_restarts = {reason: restarts.labels(job_type, reason) for reason in RESTART_REASONS}
+
+    def record_end(self, outcome: str, seconds: float, error_class: str | None) -> None:
+        """Counts the end of a run."""
+        self._attempts[outcome].inc()
+        self._durations[outcome].observe(seconds)
+        if error_class is not None and outcome in ("retry", "error"):
+            self._errors[error_kind(error_class)].inc()
+        if outcome == "completed":
+            self.last_completed.set_to_current_time()
+
+
+def serve_metrics(port: int, host: str) -> None:
+    """Serves /metrics from a thread of its own; port 0 = not at all.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    if port:
+        prometheus_client.start_http_server(port, addr=host)

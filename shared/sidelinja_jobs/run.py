@@ -1,0 +1,80 @@
+"""A run that this process holds: what the main thread and the lease thread both know of it.
+
+Each field has one writer at a time; the lock covers the progress, which both touch.
+"""
+
+import threading
+import time
+from enum import Enum, auto
+from uuid import UUID
+
+from sidelinja_jobs.errors import StopReason
+from sidelinja_jobs.models import Claim, Rules
+
+
+class Phase(Enum):
+    """Where the main thread is with the run."""
+
+    WAITING = auto()  # claimed in a batch, its turn has not come
+    HANDLING = auto()  # the handler runs: may be interrupted
+    SETTLING = auto()  # the end is being written: the fence decides
+    DONE = auto()
+
+
+class Run:
+    """A claimed job, its lease and its signs of life. Times are of the monotonic clock, in seconds."""
+
+    def __init__(self, claim: Claim, job_type: str, rules: Rules, claimed_at: float) -> None:
+        self.claim = claim
+        self.job_type = job_type
+        self.rules = rules
+        self.claimed_at = claimed_at
+        self.confirmed_at = claimed_at  # when the last heartbeat that succeeded was sent
+        self.sent_at = claimed_at  # when the last heartbeat was sent
+        self.active_at = claimed_at  # last sign of life of the handler
+        self.phase = Phase.WAITING
+        self.stop_reason: StopReason | None = None
+        self.pressed_at: float | None = None  # since when the handler is being interrupted
+        self._lock = threading.Lock()
+        self._progress: tuple[float | None, str | None] = (None, None)
+
+    @property
+    def id(self) -> UUID:
+        return self.claim.id
+
+    @property
+    def lease_token(self) -> UUID:
+        return self.claim.lease_token
+
+    @property
+    def deadline(self) -> float:
+        """From here on the lease may run out before the handler has stopped."""
+        return self.confirmed_at + self.rules.lease_seconds - self.rules.margin_seconds
+
+    @property
+    def is_expired(self) -> bool:
+        return time.monotonic() >= self.deadline
+
+    def stop(self, reason: StopReason) -> None:
+        """Asks the handler to stop. The first reason stays, but a lost lease overrides any other."""
+        if self.stop_reason is None or reason is StopReason.LOST:
+            self.stop_reason = reason
+
+    def report(self, fraction: float | None, note: str | None) -> None:
+        """Progress of the handler, to be sent with the next heartbeat."""
+        with self._lock:
+            self.active_at = time.monotonic()
+            self._progress = (
+                self._progress[0] if fraction is None else min(max(fraction, 0.0), 1.0),
+                self._progress[1] if note is None else note,
+            )
+
+    def take_progress(self) -> tuple[float | None, str | None]:
+        """The progress that was not sent yet."""
+        with self._lock:
+            progress, self._progress = self._progress, (None, None)
+        return progress
+
+    @property
+    def has_progress(self) -> bool:
+        return self._progress != (None, None)

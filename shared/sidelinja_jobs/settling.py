@@ -1,0 +1,204 @@
+"""How a run ends: the outcome of a handler as a value, and the one place that writes it to the database.
+
+A connection that breaks during the commit leaves it open whether the run was settled. Then the database is asked what
+became of the run before anything is written again, until the lease is over.
+"""
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import psycopg
+
+from sidelinja_jobs import queue
+from sidelinja_jobs.database import Link, QueueConnection
+from sidelinja_jobs.errors import (
+    ChildDiedError,
+    ChildError,
+    ChildTimeoutError,
+    ComeBackLaterError,
+    HandlerError,
+    LeaseLostError,
+    PauseJobTypeError,
+    PermanentError,
+    RefusedError,
+    RetryLaterError,
+    StopReason,
+)
+from sidelinja_jobs.models import Settled
+from sidelinja_jobs.run import Run
+
+Writes = Callable[[psycopg.Connection[Any]], None]
+
+
+@dataclass(frozen=True)
+class Completed:
+    """The handler returned. `writes` go into the completing transaction, in order."""
+
+    result: Any
+    writes: list[Writes] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The handler raised."""
+
+    error_class: str
+    message: str
+    traceback: str | None = None
+    permanent: bool = False
+    retry_after_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Postponed:
+    """The handler said "come back later"; with `pause_origin`, for its whole type."""
+
+    until: datetime
+    reason: str
+    pause_origin: str | None = None
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The handler was stopped from outside."""
+
+    reason: StopReason
+
+
+Outcome = Completed | Failed | Postponed | Stopped
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What was recorded. `label` is the metric's outcome."""
+
+    label: str
+    settled: Settled | None = None
+    error_class: str | None = None
+    message: str | None = None
+
+
+LOST = Ending("lost_lease")
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """The outcome that an exception from a handler stands for."""
+    match error:
+        case PermanentError():
+            return Failed(error.error_class, str(error), permanent=True)
+        case RetryLaterError():
+            return Failed(error.error_class, str(error), retry_after_seconds=error.seconds)
+        case ComeBackLaterError():
+            return Postponed(error.until, str(error))
+        case PauseJobTypeError():
+            return Postponed(error.until, str(error), pause_origin=error.origin)
+        case HandlerError():
+            return Failed(error.error_class, str(error))
+        case ChildDiedError():
+            return Failed("child_died", str(error))
+        case ChildTimeoutError():
+            return Failed("timeout", str(error))
+        case ChildError():
+            return Failed(error.child_class or "child_error", str(error), traceback=error.child_traceback)
+    text = str(error) or type(error).__name__
+    return Failed(type(error).__name__, text, traceback="".join(traceback.format_exception(error)))
+
+
+def settle(link: Link, run: Run, outcome: Outcome) -> Ending:
+    """Records the end of a run; returns LOST when it is no longer held, and nothing was written."""
+    asked = True
+    while True:
+        try:
+            conn = link.open()
+            if not asked and (past := queue.run_outcome(conn, run)) != "running":
+                return LOST if past == "lost" else Ending("completed" if past == "completed" else past)
+            asked = True
+            with conn.deadline(None):
+                return _settle_once(conn, run, outcome)
+        except LeaseLostError:
+            return LOST
+        except (psycopg.OperationalError, psycopg.InterfaceError):
+            link.close()
+            asked = False
+            if run.is_expired:
+                return LOST
+            time.sleep(min(0.5, run.rules.lease_seconds / 16))
+
+
+def settle_stopped(conn: QueueConnection, run: Run, reason: StopReason) -> Ending:
+    """Records the end of a run that was stopped from outside."""
+    rules = run.rules
+    match reason:
+        case StopReason.LOST:
+            return LOST
+        case StopReason.TIMEOUT:
+            return _fail(
+                conn,
+                run,
+                Failed("timeout", f"stopped after the longest run of its type, {rules.longest_run_seconds} s"),
+            )
+        case StopReason.STALLED:
+            return _fail(conn, run, Failed("stalled", f"stopped after {rules.stall_seconds} s without progress"))
+    return _released(queue.release(conn, run, f"worker stopped: {reason.value}"))
+
+
+def _settle_once(conn: QueueConnection, run: Run, outcome: Outcome) -> Ending:
+    match outcome:
+        case Completed():
+            return _complete(conn, run, outcome)
+        case Failed():
+            return _fail(conn, run, outcome)
+        case Postponed():
+            return _postpone(conn, run, outcome)
+        case Stopped():
+            return settle_stopped(conn, run, outcome.reason)
+
+
+def _complete(conn: QueueConnection, run: Run, outcome: Completed) -> Ending:
+    try:
+        with conn.transaction():
+            for write in outcome.writes:
+                write(conn)
+            queue.complete(conn, run, outcome.result)
+    except LeaseLostError:
+        raise
+    except RefusedError as error:
+        return _fail(conn, run, Failed("bad_result", str(error), permanent=True))
+    except Exception as error:
+        if conn.closed:
+            raise psycopg.OperationalError("connection lost while completing") from error
+        failure = outcome_of(error)  # a failing write is an ordinary failure of the job
+        return _settle_once(conn, run, failure)
+    return Ending("completed", Settled("completed", run.claim.attempts, None))
+
+
+def _fail(conn: QueueConnection, run: Run, failure: Failed) -> Ending:
+    settled = queue.fail(
+        conn,
+        run,
+        failure.error_class,
+        failure.message,
+        traceback=failure.traceback,
+        permanent=failure.permanent,
+        retry_after_seconds=failure.retry_after_seconds,
+    )
+    return Ending(settled.status, settled, failure.error_class, failure.message)
+
+
+def _postpone(conn: QueueConnection, run: Run, outcome: Postponed) -> Ending:
+    if outcome.pause_origin is None:
+        settled = queue.postpone(conn, run, outcome.until, outcome.reason)
+        return Ending("snoozed" if settled.status != "error" else "error", settled, "postponed", outcome.reason)
+    with conn.transaction():
+        queue.pause_job_type(conn, run.job_type, outcome.until, outcome.reason, outcome.pause_origin)
+        return _released(queue.release(conn, run, f"type paused: {outcome.reason}"))
+
+
+def _released(settled: Settled) -> Ending:
+    if settled.status == "error":
+        return Ending("cancelled", settled, "cancelled")
+    return Ending("released", settled)

@@ -1,0 +1,274 @@
+"""The worker loop: register, claim, run, settle; one job at a time, or one batch for job types that ask for it."""
+
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+import psycopg
+
+from sidelinja_jobs import queue
+from sidelinja_jobs.context import Context
+from sidelinja_jobs.database import Link, QueueConnection, check_schema, connect
+from sidelinja_jobs.errors import (
+    JobQueueError,
+    JobStopped,
+    NotAllowedError,
+    PermanentError,
+    RefusedError,
+    SchemaError,
+    SettingsError,
+    StopReason,
+)
+from sidelinja_jobs.interrupt import Interrupter, Waker
+from sidelinja_jobs.job_type import JobType
+from sidelinja_jobs.json_text import check_payload, clean_value
+from sidelinja_jobs.lease import EXIT_STUCK, LeaseThread
+from sidelinja_jobs.log import configure_logging, get_logger
+from sidelinja_jobs.metrics import WorkerMetrics, serve_metrics
+from sidelinja_jobs.models import Claim, Job, Rules
+from sidelinja_jobs.run import Run
+from sidelinja_jobs.settings import WorkerSettings, load_settings
+from sidelinja_jobs.settling import Completed, Ending, Outcome, Stopped, outcome_of, settle
+from sidelinja_jobs.version import VERSION
+
+EXIT_UNAVAILABLE = 69  # the database stayed away at start (sysexits.h EX_UNAVAILABLE)
+EXIT_CONFIG = 78  # settings, login or schema are wrong (EX_CONFIG)
+START_SECONDS = 60.0  # how long the database may be away at start
+
+P = TypeVar("P")
+Handler = Callable[[Job[P], Context], Any]
+
+
+def run_worker(
+    handle: Handler[P], payload_type: type[P], job_type: JobType, *, settings: WorkerSettings | None = None
+) -> int:
+    """Works jobs of one type until SIGTERM or SIGINT; returns the exit code of the process.
+
+    Args:
+        handle: called with each job and its context; what it returns becomes the result.
+        payload_type: a msgspec struct that forbids unknown fields; payloads that do not fit end in error at once.
+    """
+    try:
+        settings = load_settings(WorkerSettings) if settings is None else settings
+    except SettingsError as error:
+        configure_logging()
+        get_logger().error("cannot start", problem=str(error))
+        return EXIT_CONFIG
+    configure_logging(settings.log_format, settings.log_level)
+    worker = Worker(handle, payload_type, job_type, settings)
+    try:
+        return worker.run()
+    except (SettingsError, SchemaError, NotAllowedError) as error:
+        worker.log.error("cannot go on", problem=str(error))
+        return EXIT_CONFIG
+    except psycopg.OperationalError as error:
+        worker.log.error("database unreachable", problem=str(error).strip())
+        return EXIT_UNAVAILABLE
+
+
+class Worker:
+    """One worker process."""
+
+    def __init__(
+        self, handle: Handler[Any], payload_type: type[Any], job_type: JobType, settings: WorkerSettings
+    ) -> None:
+        self._handle, self._payload_type = handle, payload_type
+        self._type, self._settings = job_type, settings
+        host = socket.gethostname()
+        self.worker_id = f"{host}:{os.getpid()}:{secrets.token_hex(3)}"
+        self.log = get_logger(job_type=job_type.name, worker_id=self.worker_id)
+        self._stopping = threading.Event()
+        self._waker, lease_waker = Waker(), Waker()
+        self._interrupter = Interrupter(lease_waker, self._stopping)
+        self._metrics = WorkerMetrics(job_type.name, self.worker_id, VERSION)
+        self._link = Link(lambda: self._connect("work"))
+        self._listening_on: QueueConnection | None = None
+        self._idle = False
+        self._rules = self._start()
+        self._lease = LeaseThread(
+            Link(lambda: self._connect("lease", min(settings.timeout_seconds, self._rules.beat_seconds))),
+            self._rules,
+            self.worker_id,
+            register=self._register,
+            stopping=self._stopping,
+            waker=lease_waker,
+            main_waker=self._waker,
+            interrupter=self._interrupter,
+            metrics=self._metrics,
+            health_file=settings.health_file,
+            drain_seconds=job_type.drain_seconds,
+        )
+
+    def run(self) -> int:
+        """Works until asked to stop. Returns the exit code."""
+        self._lease.start()
+        self.log.info("worker started", version=VERSION, lease_seconds=self._rules.lease_seconds)
+        while not self._stopping.is_set():
+            try:
+                if runs := self._claim():
+                    self._work(runs)
+                else:
+                    self._wait()
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                self.log.warning("database lost, trying again", error=str(error).strip())
+                self._link.close()
+                self._waker.wait(min(self._settings.poll_seconds, 1.0))
+        return self._stop()
+
+    # ---------------------------------------------------------------- start and stop
+
+    def _start(self) -> Rules:
+        give_up_at = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                conn = self._link.open()
+                check_schema(conn)
+                rules = self._register(conn)
+                break
+            except psycopg.OperationalError as error:
+                if time.monotonic() >= give_up_at or self._stopping.is_set():
+                    raise
+                self.log.warning("database not reachable yet", error=str(error).strip())
+                self._waker.wait(1.0)
+        try:
+            serve_metrics(self._settings.metrics_port, self._settings.metrics_host)
+        except OSError as error:
+            raise SettingsError(f"METRICS_PORT {self._settings.metrics_port} cannot be opened: {error}") from error
+        return rules
+
+    def _stop(self) -> int:
+        self._lease.close()
+        try:
+            queue.unregister(self._link.open(), self.worker_id)
+        except (psycopg.Error, JobQueueError) as error:
+            self.log.warning("could not unregister", error=str(error).strip())
+        self._link.close()
+        self.log.info("worker stopped", failed=self._lease.failed)
+        return EXIT_STUCK if self._lease.failed else 0
+
+    def _connect(self, purpose: str, deadline_seconds: float | None = None) -> QueueConnection:
+        return connect(self._settings, name=f"jobbko {self._type.name} {purpose}", deadline_seconds=deadline_seconds)
+
+    def _register(self, conn: QueueConnection) -> Rules:
+        self._idle = False
+        schema = msgspec.json.schema(self._payload_type)
+        return queue.register(conn, self.worker_id, self._type.name, VERSION, socket.gethostname(), os.getpid(), schema)
+
+    # ---------------------------------------------------------------- claim and wait
+
+    def _claim(self) -> list[Run]:
+        conn = self._link.open()
+        if self._settings.listen and conn is not self._listening_on:
+            queue.listen_ready(conn)  # before the claim: what comes after it wakes us
+            self._listening_on = conn
+            self._metrics.db_reconnects.inc(0 if self._link.reconnects == 0 else 1)
+        runs = self._claim_once(conn)
+        if not runs and not self._idle:
+            queue.set_idle(conn, self.worker_id)
+            self._idle = True
+            runs = self._claim_once(conn)  # an enqueue that did not yet see us idle sent no notification
+        if runs:
+            self._idle = False
+        return runs
+
+    def _claim_once(self, conn: QueueConnection) -> list[Run]:
+        claimed_at = time.monotonic()
+        claims = queue.claim(conn, self._type.name, self.worker_id, self._rules.batch_size)
+        self._lease.polled()
+        self._metrics.last_poll.set_to_current_time()
+        self._metrics.claim_duration.observe(time.monotonic() - claimed_at)
+        return [Run(claim, self._type.name, self._rules, claimed_at) for claim in claims]
+
+    def _wait(self) -> None:
+        """Until a job of our type is due, the poll interval is over, or the worker is to stop."""
+        conn = self._link.open()
+        wake_at = time.monotonic() + self._settings.poll_seconds
+        while (left := wake_at - time.monotonic()) > 0 and not self._stopping.is_set():
+            _, has_data = self._waker.wait(left, conn.fileno())
+            if has_data and any(notice.payload == self._type.name for notice in conn.notifies(timeout=0)):
+                return
+
+    # ---------------------------------------------------------------- work
+
+    def _work(self, runs: list[Run]) -> None:
+        self._lease.hold(runs)
+        self._metrics.in_progress.set(len(runs))
+        try:
+            for run in runs:
+                self._work_one(run)
+        finally:
+            self._metrics.in_progress.set(0)
+            self._metrics.attempt_started.set(0)
+
+    def _work_one(self, run: Run) -> None:
+        claim = run.claim
+        log = self.log.bind(job_id=str(claim.id), attempt=claim.attempts + 1)
+        self._metrics.attempt_started.set_to_current_time()
+        self._metrics.queue_wait.observe(max((claim.started_at - claim.scheduled_for).total_seconds(), 0))
+        log.info("job claimed", max_attempts=claim.max_attempts, priority=claim.priority)
+        started = time.monotonic()
+        if self._stopping.is_set():
+            outcome: Outcome = Stopped(run.stop_reason or StopReason.SHUTDOWN)  # the rest of a batch
+        else:
+            outcome = self._attempt(run, log)
+        self._settle_connection()
+        ending = settle(self._link, run, outcome)
+        self._lease.drop(run)
+        self._record(ending, time.monotonic() - started, log)
+
+    def _attempt(self, run: Run, log: Any) -> Outcome:
+        context = Context(run, self._link, self._connect, log)
+        try:
+            job = self._job(run.claim)
+            with self._interrupter.handling(run):
+                result = self._handle(job, context)
+            return Completed(clean_value(msgspec.to_builtins(result, str_keys=True)), context.writes)
+        except JobStopped as stopped:
+            return Stopped(stopped.reason)
+        except (Exception, SystemExit) as error:
+            return outcome_of(error)
+
+    def _job(self, claim: Claim) -> Job[Any]:
+        if claim.payload is None and claim.payload_bytes > self._rules.payload_limit_bytes:
+            raise PermanentError(
+                f"payload of {claim.payload_bytes} bytes is over the limit of {self._rules.payload_limit_bytes} bytes",
+                error_class="payload_too_large",
+            )
+        try:
+            check_payload(claim.payload)
+            payload = msgspec.convert(claim.payload, self._payload_type)
+        except (RefusedError, msgspec.ValidationError) as error:
+            raise PermanentError(
+                f"payload does not fit {self._type.name}: {error}", error_class="bad_payload"
+            ) from error
+        return Job(
+            id=claim.id,
+            job_type=self._type.name,
+            payload=payload,
+            attempt=claim.attempts + 1,
+            max_attempts=claim.max_attempts,
+            priority=claim.priority,
+            created_at=claim.created_at,
+            scheduled_for=claim.scheduled_for,
+            parent_id=claim.parent_id,
+        )
+
+    def _settle_connection(self) -> None:
+        """A handler that was interrupted inside a statement leaves the connection in the middle of it."""
+        if self._link.is_open and self._link.open().info.transaction_status is not psycopg.pq.TransactionStatus.IDLE:
+            self._link.close()
+
+    def _record(self, ending: Ending, seconds: float, log: Any) -> None:
+        self._metrics.record_end(ending.label, seconds, ending.error_class)
+        fields: dict[str, Any] = {"outcome": ending.label, "seconds": round(seconds, 3)}
+        if ending.error_class is not None:
+            fields |= {"error_class": ending.error_class, "error": (ending.message or "")[:500]}
+        if ending.settled is not None and ending.label in ("retry", "snoozed"):
+            fields["scheduled_for"] = str(ending.settled.scheduled_for)
+        level = log.warning if ending.label in ("retry", "error", "lost_lease") else log.info
+        level("job ended", **fields)
