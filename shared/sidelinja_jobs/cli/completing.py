@@ -1,0 +1,57 @@
+"""Shell completion: the script for each shell, and names asked of the database while one types.
+
+A completion must never print, fail or hang: whatever goes wrong, it offers nothing.
+"""
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from sidelinja_jobs.cli.connection import open_database
+from sidelinja_jobs.cli.lookup import SHORTEST_PREFIX, id_range
+from sidelinja_jobs.cli.rows import IdRow, TypeFacts
+
+SHELLS = ("bash", "zsh", "fish")
+# Bash and zsh have a builtin command of the same name, which wins over a file on the PATH.
+_TURN_OFF_BUILTIN = {"bash": "enable -n jobs", "zsh": "disable jobs"}
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the completion script for a shell.
+
+    \b
+    bash:  eval "$(jobs completion bash)"     in ~/.bashrc
+    zsh:   eval "$(jobs completion zsh)"      in ~/.zshrc
+    fish:  jobs completion fish > ~/.config/fish/completions/jobs.fish
+    """
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"there is no completion for {shell}")
+    group = click.get_current_context().find_root().command
+    if command := _TURN_OFF_BUILTIN.get(shell):
+        click.echo(f"# jobs is also a builtin of {shell}, which comes first. A path (.venv/bin/jobs) means this one;")
+        click.echo(f"# so does the bare name after: {command}")
+    click.echo(kind(group, {}, "jobs", "_JOBS_COMPLETE").source())
+
+
+def complete_types(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Job types that begin like this."""
+    try:
+        with open_database() as database:
+            names = database.row("describe_type", TypeFacts, job_type="").known_types
+    except click.ClickException:
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(begun) and name.isprintable()]
+
+
+def complete_ids(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Jobs whose ids begin like this, once there are enough characters to ask for."""
+    if len(begun) < SHORTEST_PREFIX:
+        return []
+    try:
+        lower, upper = id_range(begun)
+        with open_database() as database:
+            return [CompletionItem(str(row.id)) for row in database.rows("find_ids", IdRow, lower=lower, upper=upper)]
+    except click.ClickException:
+        return []

@@ -1,0 +1,90 @@
+"""What `--json` prints: one document, numbers as the database sent them, times in UTC.
+
+Payloads and results are put in as text, so 2^63-1 and 0.1 leave as they came. Printed as UTF-8 whatever the locale
+says, since JSON is UTF-8.
+"""
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+import msgspec
+
+from sidelinja_jobs.cli.rows import AttemptRow, EventRow, JobRow, ReasonRow, WholeJobRow
+from sidelinja_jobs.cli.text import UNSAFE
+
+MASK = "•••"
+# Names of fields whose text nobody should read over a shoulder: whole words, so that max_tokens stays visible.
+_SENSITIVE = r"(?:[A-Za-z0-9]+[_-])*(?:token|secret|passwd|password|api[_-]?key|authorization|cookie|credentials?)"
+_SECRET_FIELD = re.compile(rf'("{_SENSITIVE}"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE)
+# Such characters stand only inside strings; an encoder escapes those below U+0020 by itself.
+_OBEYED = re.compile(UNSAFE.replace("\x00-\x1f", ""))
+# https://user:password@host
+_URL_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s/:@\"\\]*:)[^\s/@\"\\]+@", re.IGNORECASE)
+
+
+def print_document(document: Any) -> None:
+    """One JSON document, indented, on standard output."""
+    _print(msgspec.json.format(msgspec.json.encode(document), indent=2))
+
+
+def print_line(document: Any) -> None:
+    """One JSON document on one line."""
+    _print(msgspec.json.encode(document))
+
+
+def fields(row: Any) -> dict[str, Any]:
+    """The columns of a row; the moment of reading belongs to the whole answer, not to each row."""
+    return {field.name: getattr(row, field.name) for field in dataclasses.fields(row) if field.name != "read_at"}
+
+
+def job_fields(job: JobRow) -> dict[str, Any]:
+    """A job with the number of its run."""
+    return fields(job) | {"attempt": job.attempt}
+
+
+def whole_job_fields(
+    job: WholeJobRow,
+    attempts: Iterable[AttemptRow],
+    events: Iterable[EventRow],
+    reasons: Iterable[ReasonRow],
+    *,
+    reveal: bool,
+) -> dict[str, Any]:
+    """Everything that is known of a job."""
+    shown: Mapping[str, Any] = {
+        "payload": raw(job.payload, reveal=reveal),
+        "result": None if job.result is None else raw(job.result, reveal=reveal),
+        "runs": [fields(row) for row in attempts],
+        "events": [fields(row) for row in events],
+        "reasons": [reason_fields(row) for row in reasons],
+    }
+    return job_fields(job) | dict(shown)
+
+
+def reason_fields(row: ReasonRow) -> dict[str, Any]:
+    return {"reason": row.reason, "detail": msgspec.Raw(row.detail.encode())}
+
+
+def raw(json_text: str, *, reveal: bool) -> msgspec.Raw:
+    """JSON text to be put into a document as it is, secrets masked."""
+    return msgspec.Raw((json_text if reveal else masked(json_text)).encode())
+
+
+def masked(json_text: str) -> str:
+    """The text with what looks like a secret replaced; still JSON, everything else untouched."""
+    return _URL_PASSWORD.sub(rf"\1{MASK}@", _SECRET_FIELD.sub(rf'\1"{MASK}"', json_text))
+
+
+def pretty(json_text: str) -> str:
+    """JSON text with indentation, numbers untouched."""
+    return msgspec.json.format(json_text, indent=2)
+
+
+def _print(document: bytes) -> None:
+    """On standard output; what a terminal would obey becomes the escape that JSON has for it."""
+    text = _OBEYED.sub(lambda match: json.dumps(match.group())[1:-1], document.decode())
+    click.echo(f"{text}\n".encode(), nl=False)

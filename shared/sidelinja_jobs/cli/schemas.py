@@ -1,0 +1,94 @@
+"""A first look at a payload with the schema that the worker has published: unknown, missing and mistyped fields.
+
+Not a validator: the worker checks everything when it takes the job. This catches the slip of the hand while the
+person still sits before the keyboard.
+"""
+
+import difflib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: type(value) is str,
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    # Numbers are kept as they were written: a str of a class of its own.
+    "number": lambda value: isinstance(value, str) and type(value) is not str,
+    "integer": lambda value: isinstance(value, str) and type(value) is not str and "." not in value,
+}
+_DEEPEST = 20
+
+
+def problems(value: Any, schema: dict[str, Any]) -> list[str]:
+    """What a worker would refuse at first sight, each with its place."""
+    return list(_problems("payload", value, schema, schema, 0))
+
+
+def wants_text(schema: dict[str, Any] | None, key: str, value: str) -> bool:
+    """Whether what was typed for this field is text even if it looks like another JSON value: prompt=12."""
+    if schema is None:
+        return False
+    field = _resolved(schema, schema).get("properties", {}).get(key, {})
+    types = _types(_resolved(field, schema))
+    return types == {"string"} or (types == {"string", "null"} and value != "null")
+
+
+def _problems(place: str, value: Any, schema: dict[str, Any], root: dict[str, Any], depth: int) -> Iterator[str]:
+    schema = _resolved(schema, root)
+    expected = _types(schema)
+    if expected and not any(_KINDS[name](value) for name in expected if name in _KINDS):
+        yield f"{place} is {_kind(value)}, expected {' or '.join(sorted(expected))}"
+    elif depth < _DEEPEST and isinstance(value, dict):
+        yield from _field_problems(place, value, schema, root, depth)
+    elif depth < _DEEPEST and isinstance(value, list) and isinstance(schema.get("items"), dict):
+        for index, member in enumerate(value):
+            yield from _problems(f"{place}[{index}]", member, schema["items"], root, depth + 1)
+
+
+def _field_problems(
+    place: str, value: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], depth: int
+) -> Iterator[str]:
+    fields = schema.get("properties", {})
+    for name in schema.get("required", []):
+        if name not in value:
+            yield f"{place}.{name} is missing"
+    for name, member in value.items():
+        if name in fields:
+            yield from _problems(f"{place}.{name}", member, fields[name], root, depth + 1)
+        elif schema.get("additionalProperties") is False:
+            close = difflib.get_close_matches(name, fields, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(fields))}"
+            yield f"{place}.{name} is not a known field ({hint})"
+
+
+def _resolved(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
+    """The schema that a reference within the document points to."""
+    for _ in range(_DEEPEST):
+        if not isinstance(schema, dict):
+            return {}
+        reference = schema.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return schema
+        target: Any = root
+        for part in reference[2:].split("/"):
+            target = target.get(part, {}) if isinstance(target, dict) else {}
+        schema = target
+    return {}
+
+
+def _types(schema: dict[str, Any]) -> set[str]:
+    """The types a schema names; empty where it leaves more open than this can tell."""
+    named = schema.get("type")
+    if isinstance(named, str):
+        return {named}
+    if isinstance(named, list):
+        return set(named)
+    if isinstance(choices := schema.get("anyOf"), list) and all("type" in choice for choice in choices):
+        return set().union(*(_types(choice) for choice in choices))
+    return set()
+
+
+def _kind(value: Any) -> str:
+    return next((name for name, fits in _KINDS.items() if fits(value)), "something else")
