@@ -84,7 +84,7 @@ class Context:
         connection that breaks inside raises psycopg.OperationalError.
         """
         seq = None if checkpoint is _NOTHING else self._next_checkpoint()
-        self._insist(lambda _conn: None)
+        self._insist(lambda conn: queue.confirm(conn, self._run))  # finds a dead connection before the work
         conn = self._link.open()
         with self._fenced(), conn.deadline(None), conn.transaction():
             yield conn
@@ -124,7 +124,7 @@ class Context:
             try:
                 with self._fenced():
                     conn = self._link.open()
-                    if conn.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE:
+                    if self._link.is_busy:
                         raise RuntimeError("inside ctx.transaction, use its checkpoint argument")
                     return call(conn)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:

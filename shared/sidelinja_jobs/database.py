@@ -110,14 +110,19 @@ def check_schema(conn: QueueConnection) -> None:
 class Link:
     """A connection that is opened anew when it is lost. Belongs to one thread."""
 
-    def __init__(self, connect: Callable[[], QueueConnection]) -> None:
-        self._connect = connect
+    def __init__(self, connect: Callable[[], QueueConnection], on_reconnect: Callable[[], None]) -> None:
+        self._connect, self._on_reconnect = connect, on_reconnect
         self._conn: QueueConnection | None = None
-        self.reconnects = 0
 
     @property
     def is_open(self) -> bool:
         return self._conn is not None and not self._conn.closed
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the connection is inside a statement or a transaction."""
+        idle = psycopg.pq.TransactionStatus.IDLE
+        return self._conn is not None and self.is_open and self._conn.info.transaction_status is not idle
 
     def open(self) -> QueueConnection:
         """The open connection, made when there is none.
@@ -125,10 +130,11 @@ class Link:
         Raises:
             psycopg.OperationalError: the database is not there.
         """
-        if self._conn is None or self._conn.closed:
-            if self._conn is not None:
-                self.reconnects += 1
+        if self._conn is None:
             self._conn = self._connect()
+        elif self._conn.closed:
+            self._conn = self._connect()
+            self._on_reconnect()
         return self._conn
 
     def close(self) -> None:

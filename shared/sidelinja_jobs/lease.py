@@ -32,6 +32,7 @@ from sidelinja_jobs.run import Phase, Run
 WORKER_BEAT_SECONDS = 15.0  # a worker not seen for 60 s is forgotten, db/init/0007_sweep.sql
 HEALTH_SECONDS = 5.0
 CONTACT_SECONDS = 30.0  # without the database for this long, the process is not well
+GUARD_SECONDS = 10.0  # past the lease, so that a process that slept through it may still end in order
 STUCK_SECONDS = 5.0  # a handler that does not leave for this long after an interrupt is in native code
 EXIT_STUCK = 70
 
@@ -68,7 +69,7 @@ class LeaseThread:
         self._beat_at, self._health_at = now + WORKER_BEAT_SECONDS, now
         self._sweep_at = now + self._sweep_wait()
         self._retry_at = now
-        self._guarded = False
+        self._guarded_until: float | None = None
         self.failed = False
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
@@ -131,11 +132,12 @@ class LeaseThread:
             self._touch_health(now)
 
     def _note_stop(self) -> None:
+        now = time.monotonic()
         if self._stopping_since is None:
-            self._stopping_since = time.monotonic()
+            self._stopping_since = now
             self._log.info("stop requested", drain_seconds=self._drain_seconds)
-        else:
-            self._drain_seconds = 0.0  # asked twice: at once
+        elif now - self._stopping_since > 1.0:  # within a second it is the same signal, seen twice
+            self._drain_seconds = 0.0  # asked again: at once
         self._stopping.set()
         self._main_waker.wake()
 
@@ -227,13 +229,15 @@ class LeaseThread:
         os._exit(0 if self._stopping_since is not None and run.stop_reason is StopReason.SHUTDOWN else EXIT_STUCK)
 
     def _guard(self) -> None:
-        handled = [run for run in self._runs if run.phase is Phase.HANDLING]
-        if handled:
-            left = min(run.deadline for run in handled) + self._rules.margin_seconds + 10 - time.monotonic()
-            faulthandler.dump_traceback_later(max(left, 1.0), exit=True)
-        elif self._guarded:
+        deadlines = [run.deadline for run in self._runs if run.phase is Phase.HANDLING]
+        until = min(deadlines) + self._rules.margin_seconds + GUARD_SECONDS if deadlines else None
+        if until == self._guarded_until:
+            return
+        self._guarded_until = until
+        if until is None:
             faulthandler.cancel_dump_traceback_later()
-        self._guarded = bool(handled)
+        else:
+            faulthandler.dump_traceback_later(max(until - time.monotonic(), 1.0), exit=True)
 
     def _touch_health(self, now: float) -> None:
         self._health_at = now + HEALTH_SECONDS

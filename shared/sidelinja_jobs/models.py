@@ -34,10 +34,10 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Claim:
-    """A row as claimed. `payload` is None when it was over the type's limit (`payload_bytes` says how large)."""
+    """A row as claimed. `payload_text`, JSON, is None when over the type's limit (`payload_bytes` says how large)."""
 
     id: UUID
-    payload: Any
+    payload_text: str | None
     payload_bytes: int
     priority: int
     attempts: int

@@ -34,7 +34,8 @@ listen job_ready
 listen job_cancel
 
 -- name: claim_jobs
-select id, payload, payload_bytes, priority, attempts, max_attempts, lease_token, created_at, scheduled_for, started_at,
+-- The payload as text: one that cannot be decoded must fail its own job, not the claim.
+select id, payload::text as payload_text, payload_bytes, priority, attempts, max_attempts, lease_token, created_at, scheduled_for, started_at,
        parent_id
   from claim_jobs(%(job_type)s, %(worker_id)s, %(limit)s)
 

@@ -84,6 +84,15 @@ class Ending:
 
 LOST = Ending("lost_lease")
 
+# What run_outcome says of a run that was settled before its connection broke.
+_PAST = {
+    "completed": Ending("completed"),
+    "failed": Ending("retry"),
+    "postponed": Ending("snoozed"),
+    "released": Ending("released"),
+    "cancelled": Ending("cancelled"),
+}
+
 
 def outcome_of(error: BaseException) -> Outcome:
     """The outcome that an exception from a handler stands for."""
@@ -104,26 +113,40 @@ def outcome_of(error: BaseException) -> Outcome:
             return Failed("timeout", str(error))
         case ChildError():
             return Failed(error.child_class or "child_error", str(error), traceback=error.child_traceback)
-    text = str(error) or type(error).__name__
-    return Failed(type(error).__name__, text, traceback="".join(traceback.format_exception(error)))
+    return Failed(type(error).__name__, _text_of(error), traceback=_traceback_of(error))
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error) or type(error).__name__
+    except Exception as broken:  # an error whose own text cannot be made must still be recorded
+        return f"{type(error).__name__}, whose text raised {type(broken).__name__}"
+
+
+def _traceback_of(error: BaseException) -> str | None:
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception:
+        return None
 
 
 def settle(link: Link, run: Run, outcome: Outcome) -> Ending:
     """Records the end of a run; returns LOST when it is no longer held, and nothing was written."""
-    asked = True
+    if outcome == Stopped(StopReason.LOST):
+        return LOST
+    in_doubt = False
     while True:
         try:
             conn = link.open()
-            if not asked and (past := queue.run_outcome(conn, run)) != "running":
-                return LOST if past == "lost" else Ending("completed" if past == "completed" else past)
-            asked = True
+            if in_doubt and (past := queue.run_outcome(conn, run)) != "running":
+                return _PAST.get(past, LOST)
             with conn.deadline(None):
                 return _settle_once(conn, run, outcome)
         except LeaseLostError:
             return LOST
         except (psycopg.OperationalError, psycopg.InterfaceError):
             link.close()
-            asked = False
+            in_doubt = True
             if run.is_expired:
                 return LOST
             time.sleep(min(0.5, run.rules.lease_seconds / 16))

@@ -83,63 +83,78 @@ class Worker:
         self.worker_id = f"{host}:{os.getpid()}:{secrets.token_hex(3)}"
         self.log = get_logger(job_type=job_type.name, worker_id=self.worker_id)
         self._stopping = threading.Event()
-        self._waker, lease_waker = Waker(), Waker()
-        self._interrupter = Interrupter(lease_waker, self._stopping)
+        self._waker, self._lease_waker = Waker(), Waker()
+        self._interrupter = Interrupter(self._lease_waker, self._stopping)
         self._metrics = WorkerMetrics(job_type.name, self.worker_id, VERSION)
-        self._link = Link(lambda: self._connect("work"))
+        self._link = Link(lambda: self._connect("work"), self._metrics.db_reconnects.inc)
         self._listening_on: QueueConnection | None = None
         self._idle = False
-        self._rules = self._start()
-        self._lease = LeaseThread(
-            Link(lambda: self._connect("lease", min(settings.timeout_seconds, self._rules.beat_seconds))),
+
+    def run(self) -> int:
+        """Works until asked to stop. Returns the exit code."""
+        rules = self._register_at_start()
+        if rules is None:
+            return 0
+        self._rules = rules
+        self._lease = self._lease_thread()
+        self._serve_metrics()
+        self._lease.start()
+        self.log.info("worker started", version=VERSION, lease_seconds=rules.lease_seconds)
+        while not self._stopping.is_set():
+            self._turn()
+        return self._stop()
+
+    def _turn(self) -> None:
+        try:
+            if runs := self._claim():
+                self._work(runs)
+            else:
+                self._wait()
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            self.log.warning("database lost, trying again", error=str(error).strip())
+            self._link.close()
+            self._waker.wait(min(self._settings.poll_seconds, 1.0))
+
+    # ---------------------------------------------------------------- start and stop
+
+    def _register_at_start(self) -> Rules | None:
+        """The rules of our type, as soon as there is a database; None when asked to stop before."""
+        give_up_at = time.monotonic() + START_SECONDS
+        while not self._stopping.is_set():
+            try:
+                conn = self._link.open()
+                check_schema(conn)
+                return self._register(conn)
+            except psycopg.OperationalError as error:
+                if time.monotonic() >= give_up_at:
+                    raise
+                self.log.warning("database not reachable yet", error=str(error).strip())
+                self._link.close()
+                self._waker.wait(1.0)
+        return None
+
+    def _lease_thread(self) -> LeaseThread:
+        deadline_seconds = min(self._settings.timeout_seconds, self._rules.beat_seconds)
+        return LeaseThread(
+            Link(lambda: self._connect("lease", deadline_seconds), self._metrics.db_reconnects.inc),
             self._rules,
             self.worker_id,
             register=self._register,
             stopping=self._stopping,
-            waker=lease_waker,
+            waker=self._lease_waker,
             main_waker=self._waker,
             interrupter=self._interrupter,
             metrics=self._metrics,
-            health_file=settings.health_file,
-            drain_seconds=job_type.drain_seconds,
+            health_file=self._settings.health_file,
+            drain_seconds=self._type.drain_seconds,
         )
 
-    def run(self) -> int:
-        """Works until asked to stop. Returns the exit code."""
-        self._lease.start()
-        self.log.info("worker started", version=VERSION, lease_seconds=self._rules.lease_seconds)
-        while not self._stopping.is_set():
-            try:
-                if runs := self._claim():
-                    self._work(runs)
-                else:
-                    self._wait()
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                self.log.warning("database lost, trying again", error=str(error).strip())
-                self._link.close()
-                self._waker.wait(min(self._settings.poll_seconds, 1.0))
-        return self._stop()
-
-    # ---------------------------------------------------------------- start and stop
-
-    def _start(self) -> Rules:
-        give_up_at = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                conn = self._link.open()
-                check_schema(conn)
-                rules = self._register(conn)
-                break
-            except psycopg.OperationalError as error:
-                if time.monotonic() >= give_up_at or self._stopping.is_set():
-                    raise
-                self.log.warning("database not reachable yet", error=str(error).strip())
-                self._waker.wait(1.0)
+    def _serve_metrics(self) -> None:
+        port = self._settings.metrics_port
         try:
-            serve_metrics(self._settings.metrics_port, self._settings.metrics_host)
+            serve_metrics(port, self._settings.metrics_host)
         except OSError as error:
-            raise SettingsError(f"METRICS_PORT {self._settings.metrics_port} cannot be opened: {error}") from error
-        return rules
+            raise SettingsError(f"METRICS_PORT {port} cannot be opened: {error}; 0 switches metrics off") from error
 
     def _stop(self) -> int:
         self._lease.close()
@@ -166,7 +181,6 @@ class Worker:
         if self._settings.listen and conn is not self._listening_on:
             queue.listen_ready(conn)  # before the claim: what comes after it wakes us
             self._listening_on = conn
-            self._metrics.db_reconnects.inc(0 if self._link.reconnects == 0 else 1)
         runs = self._claim_once(conn)
         if not runs and not self._idle:
             queue.set_idle(conn, self.worker_id)
@@ -234,15 +248,16 @@ class Worker:
             return outcome_of(error)
 
     def _job(self, claim: Claim) -> Job[Any]:
-        if claim.payload is None and claim.payload_bytes > self._rules.payload_limit_bytes:
+        if claim.payload_text is None:
             raise PermanentError(
                 f"payload of {claim.payload_bytes} bytes is over the limit of {self._rules.payload_limit_bytes} bytes",
                 error_class="payload_too_large",
             )
         try:
-            check_payload(claim.payload)
-            payload = msgspec.convert(claim.payload, self._payload_type)
-        except (RefusedError, msgspec.ValidationError) as error:
+            content = msgspec.json.decode(claim.payload_text)
+            check_payload(content)
+            payload = msgspec.convert(content, self._payload_type)
+        except (RefusedError, msgspec.MsgspecError, RecursionError) as error:
             raise PermanentError(
                 f"payload does not fit {self._type.name}: {error}", error_class="bad_payload"
             ) from error
@@ -260,7 +275,7 @@ class Worker:
 
     def _settle_connection(self) -> None:
         """A handler that was interrupted inside a statement leaves the connection in the middle of it."""
-        if self._link.is_open and self._link.open().info.transaction_status is not psycopg.pq.TransactionStatus.IDLE:
+        if self._link.is_busy:
             self._link.close()
 
     def _record(self, ending: Ending, seconds: float, log: Any) -> None:
