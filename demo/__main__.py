@@ -6,6 +6,7 @@ Exit code 0 means that the job completed and, for the sample in the repository, 
 import argparse
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -89,8 +90,9 @@ def put_into_media(file: Path, media: Path) -> str:
 
 
 def enqueue(stack: Stack, payload: dict[str, str]) -> str:
-    say(f"jobs enqueue whisper_transcribe '{json.dumps(payload, ensure_ascii=False)}'")
-    answer = jobs(stack, "enqueue", "whisper_transcribe", json.dumps(payload), "--json")
+    fields = [f"{name}={value}" for name, value in payload.items()]
+    say(f"jobs enqueue whisper_transcribe {shlex.join(fields)}")
+    answer = jobs(stack, "enqueue", "whisper_transcribe", "--json", *fields)
     return str(json.loads(answer)["id"])
 
 

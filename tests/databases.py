@@ -113,7 +113,13 @@ class Database:
         """Rows of a statement, run as superuser, whom no test looks at."""
         if self._own is None or self._own.closed:
             self._own = self.connect(row_factory=dict_row)
-        cursor = self._own.execute(statement.encode(), parameters or None)
+        try:
+            cursor = self._own.execute(statement.encode(), parameters or None)
+        except psycopg.OperationalError:
+            if not self._own.closed:
+                raise
+            self._own = self.connect(row_factory=dict_row)  # the test has restarted the server meanwhile
+            cursor = self._own.execute(statement.encode(), parameters or None)
         return cursor.fetchall() if cursor.description else []
 
     def row(self, statement: str, *parameters: object) -> dict[str, Any]:
