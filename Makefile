@@ -55,8 +55,9 @@ fmt: venv  ## let ruff format and fix what it can
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-lint: venv  ## ruff
+lint: venv  ## ruff: rules and format (make fmt mends most)
 	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check --quiet
 
 type: venv  ## mypy --strict
 	@$(BIN)/mypy

@@ -118,9 +118,7 @@ def jobs(stack: Stack, *arguments: str) -> str:
         check=False,
     )
     if asked.returncode != 0:
-        raise DemoError(
-            f"jobs {arguments[0]} ended with exit code {asked.returncode}: {asked.stderr.strip()}"
-        )
+        raise DemoError(f"jobs {arguments[0]} ended with exit code {asked.returncode}: {asked.stderr.strip()}")
     return asked.stdout
 
 

@@ -37,9 +37,7 @@ class EmbeddedPostgresError(Exception):
 class EmbeddedPostgres:
     """One server in `folder`, which is made when missing."""
 
-    def __init__(
-        self, folder: Path, port: int | None = None, *, settings: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, port: int | None = None, *, settings: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         self.host = "127.0.0.1"
         self.port = port or free_port()
@@ -213,9 +211,7 @@ class EmbeddedPostgres:
         return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
 
     def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd=self.folder, **self._identity()
-        )
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.folder, **self._identity())
 
 
 def installation() -> Path:

@@ -7,9 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_until(
-    look: Callable[[], T], timeout: float = 10.0, *, every: float = 0.02, what: str | None = None
-) -> T:
+def wait_until(look: Callable[[], T], timeout: float = 10.0, *, every: float = 0.02, what: str | None = None) -> T:
     """Calls `look` until it returns something true, and returns that.
 
     Raises:
@@ -26,9 +24,7 @@ def wait_until(
         time.sleep(every)
 
 
-def stays(
-    look: Callable[[], object], seconds: float, *, every: float = 0.02, what: str | None = None
-) -> None:
+def stays(look: Callable[[], object], seconds: float, *, every: float = 0.02, what: str | None = None) -> None:
     """Looks for `seconds` whether `look` stays true; fails at the first time that it is not."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -126,14 +126,12 @@ class WorkerProcesses:
         folder = self._folder / f"worker-{len(self._started)}-{secrets.token_hex(2)}"
         folder.mkdir()
         paths = {"PYTHONPATH": f"{ROOT / 'shared'}:{ROOT}"}
-        return self._launch(
-            folder, command, {**worker_environ(database.dsn(role), folder), **paths, **(environ or {})}
-        )
+        return self._launch(folder, command, {**worker_environ(database.dsn(role), folder), **paths, **(environ or {})})
 
     def wait_until_registered(self, database: Database, worker: WorkerProcess, timeout: float = 20) -> None:
         def registered() -> bool:
             assert worker.is_alive(), f"the worker ended with {worker.wait()}:\n{worker.log_text()}"
-            return bool(database.rows("select from worker where pid = %s", worker.pid))
+            return bool(database.rows("select pid from worker where pid = %s", worker.pid))
 
         wait_until(registered, timeout, what="the worker to register itself")
 

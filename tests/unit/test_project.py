@@ -55,9 +55,7 @@ def test_no_code_file_is_longer_than_300_lines() -> None:
 
 
 def test_no_tracked_file_names_a_registry_host_or_a_path_of_a_machine() -> None:
-    named = [
-        f"{file}: {word}" for file, text in texts() for word in REGISTRY_HOSTS + MACHINE_PATHS if word in text
-    ]
+    named = [f"{file}: {word}" for file, text in texts() for word in REGISTRY_HOSTS + MACHINE_PATHS if word in text]
 
     assert named == []
 

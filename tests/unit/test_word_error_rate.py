@@ -15,7 +15,5 @@ from demo.report import word_error_rate
         ("one two", "", 1),
     ],
 )
-def test_word_error_rate_counts_changed_added_and_missing_words(
-    expected: str, heard: str, rate: float
-) -> None:
+def test_word_error_rate_counts_changed_added_and_missing_words(expected: str, heard: str, rate: float) -> None:
     assert word_error_rate(expected, heard) == rate
