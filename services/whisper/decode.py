@@ -1,0 +1,158 @@
+"""Any audio container, as a stream of 16 kHz mono samples, by FFmpeg's libraries (PyAV).
+
+Decoding goes packet by packet. A packet that cannot be decoded is skipped and counted; the usual decoding loop
+ends at the first one and so loses the rest of the file without a word. The resampler is made anew when the
+format changes in the middle, as it does where files were joined end to end. Times are counts of decoded samples,
+because what a container says about its length is often a guess.
+
+The content decides what a file is: it is opened by descriptor, so FFmpeg never sees a name. Formats that make
+FFmpeg open other files (playlists, concat lists) are not on the list, so a file cannot reach out of its folder.
+"""
+
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import av
+import numpy as np
+from av.audio.frame import AudioFrame
+from av.audio.resampler import AudioResampler
+from av.audio.stream import AudioStream
+from av.container import InputContainer
+from av.packet import Packet
+from numpy.typing import NDArray
+
+from services.whisper.messages import SAMPLE_RATE
+from sidelinja_jobs import PermanentError
+
+FORMATS = (
+    "aac,ac3,aiff,amr,ape,asf,au,avi,caf,eac3,flac,flv,matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,"
+    "mp2,mp3,mpc,mpc8,mpeg,mpegts,ogg,tta,w64,wav,wv"
+)
+# A reader that fails again and again without giving a packet in between has nothing more to give.
+READ_FAILURES_IN_A_ROW = 100
+
+Samples = NDArray[np.int16]
+
+
+class AudioReader:
+    """Decodes one file from its start to its end; `position` is the number of samples given out or skipped."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._container = _open(descriptor)
+        try:
+            self._stream = _audio_stream(self._container)
+        except BaseException:
+            self._container.close()
+            raise
+        self.container_seconds = _stated_seconds(self._container, self._stream)
+        self.format_name = f"{self._container.format.name}/{self._stream.codec_context.name}"
+        self.packets = 0
+        self.bad_packets = 0
+        self.position = 0
+        self.ended = False
+        self._pieces = self._decode()
+        self._rest: Samples = np.empty(0, dtype=np.int16)
+
+    def __enter__(self) -> "AudioReader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pieces.close()
+        self._container.close()
+
+    def read(self, samples: int) -> Samples:
+        """The next `samples` samples; fewer only at the end of the audio."""
+        parts = list(self._take(samples))
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int16)
+
+    def skip(self, samples: int) -> Iterator[int]:
+        """Decodes and drops `samples` samples; yields the position from time to time."""
+        for part in self._take(samples):
+            del part
+            yield self.position
+
+    def _take(self, samples: int) -> Iterator[Samples]:
+        missing = samples
+        while missing > 0:
+            if not self._rest.size:
+                piece = next(self._pieces, None)
+                if piece is None:
+                    self.ended = True
+                    return
+                self._rest = piece
+            part, self._rest = self._rest[:missing], self._rest[missing:]
+            missing -= part.size
+            self.position += part.size
+            yield part
+
+    def _decode(self) -> Generator[Samples, None, None]:
+        resampler: AudioResampler | None = None
+        source_format: tuple[str, str, int] | None = None
+        for frame in self._frames():
+            frame.pts = None  # times are counted, never read: joined files start again at zero
+            found = (frame.format.name, frame.layout.name, frame.sample_rate)
+            if resampler is None or found != source_format:
+                if resampler is not None:
+                    yield from _samples(resampler, None)
+                resampler, source_format = AudioResampler("s16", "mono", SAMPLE_RATE), found
+            yield from _samples(resampler, frame)
+        if resampler is not None:
+            yield from _samples(resampler, None)
+
+    def _frames(self) -> Iterator[AudioFrame]:
+        for packet in self._packets():
+            self.packets += 1
+            try:
+                frames: list[Any] = packet.decode()
+            except av.FFmpegError:
+                self.bad_packets += 1
+                continue
+            yield from (frame for frame in frames if frame.samples and frame.sample_rate)
+
+    def _packets(self) -> Iterator["Packet[AudioStream]"]:
+        failures = 0
+        while failures < READ_FAILURES_IN_A_ROW:
+            try:
+                for packet in self._container.demux(self._stream):
+                    failures = 0
+                    yield packet
+                return
+            except av.FFmpegError:
+                self.bad_packets += 1
+                failures += 1
+
+
+def _open(descriptor: int) -> InputContainer:
+    options = {"format_whitelist": FORMATS, "protocol_whitelist": "file"}
+    try:
+        return av.open(f"/proc/self/fd/{descriptor}", options=options, metadata_errors="ignore")
+    except av.FFmpegError as error:
+        raise PermanentError(
+            f"Not an audio file: no known audio or video format was found in its content ({error.strerror}). "
+            "Next: check that the upload was complete and that the file plays",
+            error_class="not_audio",
+        ) from error
+
+
+def _audio_stream(container: InputContainer) -> AudioStream:
+    stream = container.streams.best("audio")
+    if isinstance(stream, AudioStream):
+        return stream
+    kinds = ", ".join(sorted({found.type for found in container.streams})) or "nothing"
+    raise PermanentError(
+        f"No audio in the file: expected an audio stream, found {kinds} in a {container.format.long_name} file. "
+        "Next: export it with its sound",
+        error_class="no_audio",
+    )
+
+
+def _stated_seconds(container: InputContainer, stream: AudioStream) -> float | None:
+    """How long the container says that it is; the stream's own figure first (a video may outlast its sound)."""
+    if stream.duration is not None and stream.time_base is not None:
+        return float(stream.duration * stream.time_base)
+    return container.duration / av.time_base if container.duration is not None else None
+
+
+def _samples(resampler: AudioResampler, frame: AudioFrame | None) -> Iterator[Samples]:
+    for resampled in resampler.resample(frame):
+        yield resampled.to_ndarray().astype(np.int16, copy=False).reshape(-1)

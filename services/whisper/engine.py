@@ -1,0 +1,175 @@
+"""The engine: what runs in the killable child process.
+
+One request is one file, or the rest of one. Units are decoded, cut and transcribed one after the other; each is
+sent to the worker as soon as it is finished, so what was sent survives whatever happens to this process. The
+model stays loaded between requests.
+"""
+
+import os
+import resource
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from services.whisper.cores import available_cores
+from services.whisper.media import FileChangedError, open_source
+from services.whisper.messages import (
+    SAMPLE_RATE,
+    DecodeCounts,
+    EngineReport,
+    EngineRequest,
+    ModelRequest,
+    UnitProgress,
+    UnitResult,
+    seconds,
+)
+from sidelinja_jobs import PermanentError
+
+if TYPE_CHECKING:
+    from services.whisper.decode import AudioReader
+    from services.whisper.recognizer import Recognizer
+    from services.whisper.units import Unit
+
+Emit = Callable[[Any], None]
+READING_NOTE_SAMPLES = 60 * SAMPLE_RATE
+
+_loaded: dict[ModelRequest, "Recognizer"] = {}
+
+
+def transcribe(request: EngineRequest, emit: Emit) -> EngineReport:
+    """Sends a UnitResult for every unit from `start_sample` on, with UnitProgress in between.
+
+    Raises:
+        PermanentError: the file is no audio, has none, or the language is not one of the model's.
+        FileChangedError: the file is not the one that the worker opened.
+    """
+    started = time.monotonic()
+    recognizer = load(request.model)
+    load_seconds = time.monotonic() - started
+    if request.path:
+        work(recognizer, request, emit)
+    return EngineReport(
+        device=recognizer.device,
+        compute_type=recognizer.compute_type,
+        cpu_threads=recognizer.cpu_threads,
+        load_seconds=round(load_seconds, 3),
+        peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+
+
+def load(request: ModelRequest) -> "Recognizer":
+    """The loaded model; another one is let go of first."""
+    if request not in _loaded:
+        _loaded.clear()
+        threads = request.cpu_threads or available_cores()
+        # Both are read when the libraries are loaded, so they are set before the import.
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        from services.whisper.recognizer import Recognizer
+
+        _loaded[request] = Recognizer(request, threads)
+    return _loaded[request]
+
+
+def work(recognizer: "Recognizer", request: EngineRequest, emit: Emit) -> None:
+    """Decodes, cuts and transcribes the file of one request."""
+    from services.whisper.decode import AudioReader
+
+    if request.speech.language is not None:
+        recognizer.require_language(request.speech.language)
+    with open_source(request.media_root, request.path) as source:
+        if request.identity is not None and source.identity != request.identity:
+            raise FileChangedError(f"{request.path!r} was exchanged between the worker's look and the engine's")
+        with AudioReader(source.descriptor) as reader:
+            read_up_to(reader, request.start_sample, emit)
+            for result in UnitRun(recognizer, request, reader, emit).results():
+                emit(result)
+
+
+def read_up_to(reader: "AudioReader", start_sample: int, emit: Emit) -> None:
+    """Decodes and drops what finished units hold: seeking would not land on the same sample."""
+    told = 0
+    for position in reader.skip(start_sample):
+        if position - told >= READING_NOTE_SAMPLES:
+            told = position
+            emit(UnitProgress("reading", seconds(position), reader.container_seconds))
+
+
+class UnitRun:
+    """The units of one request; the language found in one holds for those after it."""
+
+    def __init__(self, recognizer: "Recognizer", request: EngineRequest, reader: "AudioReader", emit: Emit) -> None:
+        self._recognizer = recognizer
+        self._request = request
+        self._reader = reader
+        self._emit = emit
+        self._language = request.speech.language
+        self._probability: float | None = None
+
+    def results(self) -> Iterator[UnitResult]:
+        """Transcribes unit after unit."""
+        from services.whisper.units import cut_units
+
+        units = cut_units(self._reader, self._request.speech.unit_seconds)
+        index = self._request.first_unit
+        clock = Stopwatch()
+        while (unit := next(units, None)) is not None:
+            cut_seconds = clock.lap()
+            segments = self._segments(unit)
+            infer_seconds = clock.lap()
+            yield UnitResult(
+                index=index,
+                start_sample=unit.start,
+                end_sample=unit.end,
+                is_last=unit.is_last,
+                speech_samples=sum(part.length for part in unit.speech),
+                language=self._language,
+                language_probability=self._probability,
+                segments=segments,
+                decoding=self._counts(),
+                seconds_spent={
+                    "decode_s": cut_seconds - unit.vad_seconds,
+                    "vad_s": unit.vad_seconds,
+                    "infer_s": infer_seconds,
+                },
+                flags=self._flags(),
+            )
+            index += 1
+        if self._reader.position == 0:
+            raise PermanentError(
+                f"No audio in the file: expected sound, decoded 0 samples from {self._reader.packets} packets of "
+                f"{self._reader.format_name}, {self._reader.bad_packets} of them unreadable. "
+                "Next: check that the file plays",
+                error_class="no_audio",
+            )
+
+    def _segments(self, unit: "Unit") -> list[dict[str, Any]]:
+        if not unit.speech:
+            return []
+        if self._language is None:
+            self._language, self._probability = self._recognizer.detect_language(unit.heard())
+        segments = []
+        for segment in self._recognizer.transcribe(unit, self._language, self._request.speech):
+            segments.append(segment)
+            self._emit(UnitProgress("transcribing", segment["end"], self._reader.container_seconds))
+        return segments
+
+    def _flags(self) -> list[str]:
+        hotwords = self._request.speech.hotwords
+        return ["hotwords_cut"] if len(self._recognizer.fitting(hotwords)) < len(hotwords) else []
+
+    def _counts(self) -> DecodeCounts:
+        reader = self._reader
+        return DecodeCounts(reader.packets, reader.bad_packets, reader.container_seconds)
+
+
+class Stopwatch:
+    """Seconds between laps."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def lap(self) -> float:
+        now = time.monotonic()
+        spent, self._last = now - self._last, now
+        return spent

@@ -1,0 +1,186 @@
+"""Audio files below MEDIA_ROOT: found, confined and held open.
+
+A payload's path is untrusted. It is resolved once, links included, then every component is opened from the root
+down with O_NOFOLLOW: a name that is exchanged for a symlink after the check is refused by the kernel, so no race
+leads out of the root. Links that stay inside are followed. What was opened is what is read: the engine's process
+opens the file the same way and compares its `FileIdentity`.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from sidelinja_jobs import PermanentError, RetryLaterError
+
+HASH_BLOCK_BYTES = 1 << 20
+
+
+class MediaRootError(RetryLaterError):
+    """MEDIA_ROOT itself cannot be read: the worker's trouble, not the job's, so the job is tried again."""
+
+    error_class = "media_root_unreadable"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, seconds=60)
+
+
+class FileChangedError(RetryLaterError):
+    """The audio was replaced or written to while it was transcribed; the next run takes the new file."""
+
+    error_class = "file_changed"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, seconds=30)  # a copy that is still going on gets time to end
+
+
+@dataclass(frozen=True)
+class FileIdentity:
+    """What tells two states of a file apart without reading it."""
+
+    device: int
+    inode: int
+    size_bytes: int
+    modified_ns: int
+
+    @classmethod
+    def of(cls, descriptor: int) -> "FileIdentity":
+        state = os.fstat(descriptor)
+        return cls(state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One audio file, open for reading. `path` is the job's, `resolved` the file's own, both below the root."""
+
+    root: Path
+    path: str
+    resolved: str
+    descriptor: int
+    identity: FileIdentity
+
+    def sha256(self) -> str:
+        """The content's digest, read from the start."""
+        digest = hashlib.sha256()
+        position = 0
+        while block := os.pread(self.descriptor, HASH_BLOCK_BYTES, position):
+            digest.update(block)
+            position += len(block)
+        return digest.hexdigest()
+
+    def require_unchanged(self) -> None:
+        """Raises FileChangedError when the path no longer leads to the bytes that were opened."""
+        try:
+            with open_source(self.root, self.path) as now:
+                found = now.identity
+        except PermanentError as gone:
+            raise FileChangedError(f"{self.path!r} was taken away during the run. {gone}") from gone
+        if found != self.identity:
+            raise FileChangedError(
+                f"{self.path!r} changed during the run: expected {self.identity.size_bytes} bytes as first opened, "
+                f"found {found.size_bytes} bytes with another time or inode. Next: nothing, the job runs again"
+            )
+
+
+@contextmanager
+def open_source(root: Path, path: str) -> Iterator[Source]:
+    """The audio file at `path` below `root`, closed at the end of the block.
+
+    Raises:
+        PermanentError: the path is outside the root, missing, not a regular file, empty or unreadable.
+        MediaRootError: the root itself cannot be read.
+    """
+    resolved = resolve_beneath(root, path)
+    descriptor = _open_file(root, path, resolved)
+    try:
+        identity = _regular_file(root, path, descriptor)
+        yield Source(root, path, resolved, descriptor, identity)
+    finally:
+        os.close(descriptor)
+
+
+def resolve_beneath(root: Path, path: str) -> str:
+    """`path` with its links followed, relative to the root; PermanentError when that leads out of it."""
+    if "\0" in path:
+        _refuse(root, path, "outside_root", "a file name cannot hold a NUL character")
+    if path.startswith("/"):
+        _refuse(root, path, "outside_root", "expected a path relative to MEDIA_ROOT, found an absolute one")
+    if ".." in path.split("/"):
+        _refuse(root, path, "outside_root", "a path may not hold '..'")
+    real_root = os.path.realpath(root)
+    try:
+        real = os.path.realpath(os.path.join(real_root, path), strict=True)
+    except OSError as error:
+        _refuse_os_error(root, path, error)
+    if os.path.commonpath([real_root, real]) != real_root:
+        _refuse(root, path, "outside_root", "a symlink leads out of it")
+    return os.path.relpath(real, real_root)
+
+
+def open_beneath(root: Path, relative: str, flags: int) -> int:
+    """Opens a path that holds no link, component by component from the root down; returns the descriptor."""
+    try:
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise MediaRootError(
+            f"{root} cannot be opened: {error.strerror}. Next: mount it, readable for uid {os.getuid()}"
+        ) from error
+    try:
+        *folders, name = os.path.normpath(relative).split("/")
+        for part in folders:
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _open_file(root: Path, path: str, resolved: str) -> int:
+    try:
+        # O_NONBLOCK: a named pipe in the folder must not hold the worker.
+        return open_beneath(root, resolved, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        _refuse_os_error(root, path, error)
+
+
+def _regular_file(root: Path, path: str, descriptor: int) -> FileIdentity:
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        kind = "a directory" if stat.S_ISDIR(mode) else "a device, pipe or socket"
+        _refuse(root, path, "not_a_file", f"expected a regular file, found {kind}")
+    identity = FileIdentity.of(descriptor)
+    if identity.size_bytes == 0:
+        _refuse(root, path, "empty_file", "expected audio, found zero bytes")
+    return identity
+
+
+def _refuse_os_error(root: Path, path: str, error: OSError) -> NoReturn:
+    if not os.path.isdir(root):
+        raise MediaRootError(f"MEDIA_ROOT {root} is not a folder. Next: mount it there, or set MEDIA_ROOT")
+    match error.errno:
+        case errno.ENOENT | errno.ENOTDIR:
+            _refuse(root, path, "not_found", "no such file", cause=error)
+        case errno.ELOOP:
+            _refuse(root, path, "outside_root", "a symlink took the name's place or leads in a circle", cause=error)
+        case errno.EACCES | errno.EPERM:
+            why = f"not readable for uid {os.getuid()}; make the file and its folders readable"
+            _refuse(root, path, "not_readable", why, cause=error)
+        case errno.ENAMETOOLONG:
+            _refuse(root, path, "not_found", "the file system takes no name that long", cause=error)
+        case errno.ENXIO:
+            _refuse(root, path, "not_a_file", "expected a regular file, found a socket", cause=error)
+    raise error
+
+
+def _refuse(root: Path, path: str, error_class: str, reason: str, *, cause: OSError | None = None) -> NoReturn:
+    raise PermanentError(
+        f"Audio file refused: {reason}. Path in the job: {path!r}; MEDIA_ROOT: {str(root)!r}. "
+        "Next: enqueue with the path of an audio file below MEDIA_ROOT",
+        error_class=error_class,
+    ) from cause

@@ -1,0 +1,96 @@
+"""What the worker and its engine process say to each other over the pipe."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from services.whisper.media import FileIdentity
+
+SAMPLE_RATE = 16_000  # of everything that is counted in samples
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """The model to load, from a folder that was checked."""
+
+    folder: Path
+    compute_type: str
+    cpu_threads: int  # 0 = as many as there are cores
+
+
+@dataclass(frozen=True)
+class SpeechRequest:
+    """What decides the text, apart from the audio and the model. `language` None asks for detection."""
+
+    language: str | None
+    hotwords: tuple[str, ...] = ()
+    prompt: str | None = None
+    word_timestamps: bool = False
+    beam_size: int = 5
+    unit_seconds: int = 300
+
+
+@dataclass(frozen=True)
+class EngineRequest:
+    """One job for the engine: a file below MEDIA_ROOT, from `start_sample` on. Without a path: only load the model."""
+
+    model: ModelRequest
+    speech: SpeechRequest
+    media_root: Path = Path()
+    path: str = ""
+    identity: FileIdentity | None = None
+    first_unit: int = 0
+    start_sample: int = 0
+
+
+@dataclass(frozen=True)
+class UnitProgress:
+    """A sign of life inside a unit. `total_seconds` is the container's word and may be missing or wrong."""
+
+    stage: str  # "reading" or "transcribing"
+    seconds: float
+    total_seconds: float | None
+
+
+@dataclass(frozen=True)
+class DecodeCounts:
+    """What decoding met from the start of the file to the end of a unit."""
+
+    packets: int
+    bad_packets: int
+    container_seconds: float | None
+
+
+@dataclass(frozen=True)
+class UnitResult:
+    """One finished unit. Times are seconds from the start of the file."""
+
+    SPENT: ClassVar = ("decode_s", "vad_s", "infer_s")
+
+    index: int
+    start_sample: int
+    end_sample: int
+    is_last: bool
+    speech_samples: int
+    language: str | None
+    language_probability: float | None
+    segments: list[dict[str, Any]]
+    decoding: DecodeCounts
+    seconds_spent: dict[str, float]  # by the names of SPENT
+    flags: list[str] = field(default_factory=list)  # what a reader of the text should know: "hotwords_cut"
+
+
+@dataclass(frozen=True)
+class EngineReport:
+    """The answer to a request, once all its units were sent."""
+
+    device: str
+    compute_type: str
+    cpu_threads: int
+    load_seconds: float
+    peak_rss_bytes: int
+
+
+def seconds(samples: int) -> float:
+    """Seconds, to the millisecond."""
+    return round(samples / SAMPLE_RATE, 3)

@@ -1,0 +1,136 @@
+"""Transcript files: where they go, and how they get there whole.
+
+They stand beside the audio, named after it and the language (`ep042.no.vtt`); where that folder cannot be written,
+in the same place below OUTPUT_ROOT. Each is written under a temporary name in its folder, synced and renamed, so a
+reader sees the old file or the new one, never a part. No link is followed on the way: folders are opened one by
+one, and a link that stands at a file's name is replaced, not written through.
+"""
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from services.whisper.media import open_beneath, resolve_beneath
+from sidelinja_jobs import PermanentError
+
+SUFFIXES = {"vtt": ".vtt", "srt": ".srt", "txt": ".txt", "json": ".transcript.json"}
+LONGEST_NAME_BYTES = 255
+UNKNOWN_LANGUAGE = "und"  # ISO 639-2, undetermined: no speech, and no language given
+READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+RootName = Literal["media", "output"]
+
+
+@dataclass(frozen=True)
+class Destination:
+    """A folder below one of the two roots. `folder` holds no link and no '..'."""
+
+    root_name: RootName
+    root: Path
+    folder: str
+    stem: str
+
+    def path(self, kind: str, language: str | None) -> str:
+        """The path of an output below its root."""
+        name = f"{self.stem}.{language or UNKNOWN_LANGUAGE}{SUFFIXES[kind]}"
+        return str(PurePosixPath(self.folder, name))
+
+    def write(self, files: Mapping[str, str], language: str | None, mark: str) -> dict[str, str]:
+        """Writes each kind's text; returns the paths. `mark`, of the job's own, names the temporary files."""
+        written = {}
+        with _folder_descriptor(self.root, self.folder, make=self.root_name == "output") as folder:
+            for kind, text in files.items():
+                path = self.path(kind, language)
+                _write_whole(folder, PurePosixPath(path).name, f".{mark}.{kind}.part", text.encode())
+                written[kind] = path
+            os.fsync(folder)
+        return written
+
+
+def destinations(media_root: Path, output_root: Path | None, path: str) -> list[Destination]:
+    """Where the files of this audio may go, best first.
+
+    Raises:
+        PermanentError: neither place can be written, or the names would be too long. Known before any work is done.
+    """
+    given = PurePosixPath(path)
+    folder = resolve_beneath(media_root, str(given.parent))
+    _require_short(given.stem)
+    found = []
+    if os.access(media_root / folder, os.W_OK | os.X_OK):
+        found.append(Destination("media", media_root, folder, given.stem))
+    if output_root is not None:
+        found.append(Destination("output", output_root, folder, given.stem))
+    if not found:
+        raise PermanentError(
+            f"Transcripts cannot be written beside the audio: {str(media_root / folder)!r} is not writable for uid "
+            f"{os.getuid()}, and OUTPUT_ROOT is not set. Next: make the folder writable, set OUTPUT_ROOT, or "
+            'enqueue with "outputs": []',
+            error_class="not_writable",
+        )
+    return found
+
+
+def write_outputs(
+    places: list[Destination], files: Mapping[str, str], language: str | None, mark: str
+) -> dict[str, Any]:
+    """Writes to the first place that takes them; returns the paths and the name of the root they are below."""
+    for number, place in enumerate(places, start=1):
+        try:
+            return {"outputs": place.write(files, language, mark), "output_root": place.root_name}
+        except OSError as error:
+            if error.errno not in READ_ONLY or number == len(places):
+                raise
+    return {"outputs": {}, "output_root": None}
+
+
+def _require_short(stem: str) -> None:
+    longest = max(SUFFIXES.values(), key=len)
+    size = len(f"{stem}.und{longest}".encode())
+    if size > LONGEST_NAME_BYTES:
+        raise PermanentError(
+            f"The transcript's name would have {size} bytes, a file system takes {LONGEST_NAME_BYTES}. "
+            "Next: give the audio file a shorter name",
+            error_class="name_too_long",
+        )
+
+
+@contextlib.contextmanager
+def _folder_descriptor(root: Path, folder: str, *, make: bool) -> Iterator[int]:
+    if make:
+        _make_folders(root, folder)
+    descriptor = open_beneath(root, folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _make_folders(root: Path, folder: str) -> None:
+    parents = [str(parent) for parent in reversed(PurePosixPath(folder).parents)]
+    for below in [*parents[1:], folder]:
+        if below == ".":
+            continue
+        above = _folder_descriptor(root, str(PurePosixPath(below).parent), make=False)
+        with above as parent, contextlib.suppress(FileExistsError):
+            os.mkdir(PurePosixPath(below).name, dir_fd=parent)
+
+
+def _write_whole(folder: int, name: str, temporary: str, content: bytes) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary, dir_fd=folder)  # of an earlier run that was killed here
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
+        raise

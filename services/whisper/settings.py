@@ -1,0 +1,45 @@
+"""What the whisper worker reads from its environment, beside the settings of every worker."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sidelinja_jobs import SettingsError
+from sidelinja_jobs.settings import setting
+
+COMPUTE_TYPES = ("int8", "int8_float32", "float32")
+
+
+@dataclass(frozen=True)
+class WhisperSettings:
+    """Settings of the transcription itself."""
+
+    media_root: Path = setting("MEDIA_ROOT", default=Path("/media"), help="folder that the jobs' paths start from")
+    output_root: Path | None = setting(
+        "OUTPUT_ROOT", default=None, help="where transcripts go when the audio's folder is read-only"
+    )
+    model_root: Path = setting("MODEL_ROOT", default=Path("/models"), help="folder that holds the model's folder")
+    model_name: str = setting("WHISPER_MODEL", default="base", help="name of the model's folder in MODEL_ROOT")
+    compute_type: str = setting(
+        "WHISPER_COMPUTE_TYPE", default="int8", choices=COMPUTE_TYPES, help="precision of the arithmetic"
+    )
+    beam_size: int = setting(
+        "WHISPER_BEAM_SIZE", default=5, minimum=1, maximum=10, help="1 is a fifth cheaper and less exact"
+    )
+    cpu_threads: int = setting(
+        "WHISPER_CPU_THREADS", default=0, minimum=0, maximum=256, help="0 = as many as there are cores"
+    )
+    unit_seconds: int = setting(
+        "UNIT_SECONDS", default=300, minimum=10, maximum=1800, help="audio between two checkpoints; bounds memory"
+    )
+
+    def require_folders(self) -> None:
+        """Raises SettingsError when a folder that must be there is not."""
+        problems = []
+        if not self.media_root.is_dir():
+            problems.append(f"MEDIA_ROOT is {str(self.media_root)!r}, expected a folder; mount the audio there")
+        if self.output_root is not None and not self.output_root.is_dir():
+            problems.append(
+                f"OUTPUT_ROOT is {str(self.output_root)!r}, expected a folder; make it or unset the setting"
+            )
+        if problems:
+            raise SettingsError("settings: " + "; ".join(problems))
