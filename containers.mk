@@ -1,0 +1,44 @@
+# Targets around the containers of compose.yaml; the Makefile includes this file.
+COMPOSE := docker compose
+ROLE ?= jobbko_operator
+
+.PHONY: up down logs ps psql password new-password reset-password add
+
+up:  ## build and start everything, wait until it is well (SCALE=3: that many whisper workers)
+	@$(COMPOSE) up --build --detach --wait $(if $(SCALE),--scale whisper=$(SCALE)) || \
+	  { $(COMPOSE) logs --no-log-prefix --tail 3 secrets migrate model >&2; exit 1; }
+	@$(COMPOSE) ps
+
+down:  ## stop and remove the containers; the data stays in its volumes
+	@$(COMPOSE) down
+
+logs:  ## follow the logs (SERVICE=whisper: of that one only)
+	@$(COMPOSE) logs --follow --tail 100 $(SERVICE)
+
+ps:  ## list the containers and how they are
+	@$(COMPOSE) ps --all
+
+# The password goes through the environment, not through an argument that every process list shows.
+psql:  ## a psql in the database, as jobbko_operator (ROLE=jobbko_reader, ROLE=postgres, …)
+	@PGPASSWORD="$$($(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets show "$(ROLE)")" \
+	  $(COMPOSE) exec $(if $(SQL),-T) -e PGPASSWORD db psql -h 127.0.0.1 -U "$(ROLE)" -d jobbko $(if $(SQL),-c "$$SQL")
+
+password:  ## show the operator's password (ROLE=worker_whisper, ROLE=jobbko_producer, …: that role's)
+	@$(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets show "$(ROLE)"
+
+new-password:  ## give a role a new password and restart the worker that uses it (ROLE=worker_whisper, …)
+	@$(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets renew "$(ROLE)"
+	@$(if $(filter postgres,$(ROLE)),$(MAKE) reset-password,$(COMPOSE) run --rm --no-deps -T migrate)
+	@$(if $(filter worker_%,$(ROLE)),$(COMPOSE) restart --no-deps $(patsubst worker_%,%,$(ROLE)))
+
+# In single-user mode no password is asked for. The database is away for some seconds; workers wait for it.
+reset-password:  ## give the database the superuser's password of the volume `secrets`, after that was lost
+	@$(COMPOSE) run --rm --no-deps -T secrets
+	@$(COMPOSE) stop db
+	@$(COMPOSE) run --rm --no-deps -T --user postgres --entrypoint bash db -c \
+	  'postgres --single -D "$$PGDATA" postgres >/dev/null <<<"alter role postgres password '"'"'$$(</run/secrets/superuser)'"'"'"'
+	@$(COMPOSE) start db
+
+add:  ## put a file into the media folder (FILE=episode.mp3, AS=2026/12.mp3: its name there, REPLACE=1)
+	@test -f "$${FILE:-}" || { echo "add: FILE=$${FILE:-} is no file. Next: make add FILE=path/to/episode.mp3" >&2; exit 1; }
+	@$(COMPOSE) run --rm --no-deps -T add $(if $(REPLACE),--replace) -- "$${AS:-$$(basename "$$FILE")}" <"$$FILE"
