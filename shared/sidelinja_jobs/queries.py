@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import LiteralString, cast
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_WHY = re.compile(r"\A(--.*\n)+")  # comments for the reader of the file, not for the server
 
 
 @cache
@@ -20,4 +21,4 @@ def load_queries(path: Path) -> dict[str, LiteralString]:
     if len(set(names)) != len(names):
         raise ValueError(f"{path}: a name stands twice")
     # Text of a file that ships with the code, never of a user: what LiteralString asks for.
-    return cast(dict[str, LiteralString], dict(zip(names, (body.strip() for body in bodies), strict=True)))
+    return cast(dict[str, LiteralString], dict(zip(names, (_WHY.sub("", body.strip()) for body in bodies), strict=True)))
