@@ -4,12 +4,15 @@ It reads with the statements of queries.sql and changes things only through the 
 does to a job, a program in any language can do as well.
 """
 
+import io
+import os
 import sys
 import traceback
 
 import click
+from click.shell_completion import shell_complete
 
-from sidelinja_jobs.cli.completing import completion
+from sidelinja_jobs.cli.completing import COMPLETE_VARIABLE, completion
 from sidelinja_jobs.cli.discovery import service_commands
 from sidelinja_jobs.cli.enqueueing import enqueue
 from sidelinja_jobs.cli.exits import MEANINGS, ExitCode
@@ -56,11 +59,13 @@ for _command in (
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line; returns the exit code. No failure that was foreseen shows a traceback."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, io.TextIOWrapper):
             # A terminal in another encoding gets escapes for what it cannot show.
             stream.reconfigure(errors="backslashreplace")
     try:
-        return int(jobs.main(arguments, prog_name="jobs", standalone_mode=False) or ExitCode.OK)
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return ExitCode.REFUSED
@@ -75,10 +80,20 @@ def main(arguments: list[str] | None = None) -> int:
         click.echo("jobs: stopped", err=True)
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough (`jobs list | head`). Nothing more can be written, not even at exit.
-        sys.stdout = None
+        # The reader has seen enough (`jobs list | head`); what is left in the buffer goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception:  # the edge of the program
         traceback.print_exc()
-        click.echo("jobs: this is a fault in jobs itself; nothing above is your doing", err=True)
+        click.echo("jobs: this is a fault in jobs itself, not in what you asked for", err=True)
         return ExitCode.INTERNAL
+
+
+def _run(arguments: list[str]) -> int:
+    # Not click's own main(): it would end a broken pipe with 1, which here means that a job failed.
+    if instruction := os.environ.get(COMPLETE_VARIABLE):
+        return shell_complete(jobs, {}, "jobs", COMPLETE_VARIABLE, instruction)
+    with jobs.make_context("jobs", list(arguments)) as context:
+        code = int(jobs.invoke(context) or ExitCode.OK)
+        sys.stdout.flush()
+        return code

@@ -10,6 +10,7 @@ from sidelinja_jobs.cli.connection import open_database
 from sidelinja_jobs.cli.lookup import SHORTEST_PREFIX, id_range
 from sidelinja_jobs.cli.rows import IdRow, TypeFacts
 
+COMPLETE_VARIABLE = "_JOBS_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 # Bash and zsh have a builtin command of the same name, which wins over a file on the PATH.
 _TURN_OFF_BUILTIN = {"bash": "enable -n jobs", "zsh": "disable jobs"}
@@ -32,7 +33,7 @@ def completion(shell: str) -> None:
     if command := _TURN_OFF_BUILTIN.get(shell):
         click.echo(f"# jobs is also a builtin of {shell}, which comes first. A path (.venv/bin/jobs) means this one;")
         click.echo(f"# so does the bare name after: {command}")
-    click.echo(kind(group, {}, "jobs", "_JOBS_COMPLETE").source())
+    click.echo(kind(group, {}, "jobs", COMPLETE_VARIABLE).source())
 
 
 def complete_types(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:

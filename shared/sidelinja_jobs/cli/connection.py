@@ -85,7 +85,7 @@ def connect() -> database.QueueConnection:
         raise _connect_failure(error, settings.url) from error
     connection.adapters.register_loader("timestamptz", TolerantTimeLoader)
     with told_failures():
-        connection.execute(_SQL["begin_session"], {"actor": f"{login_name()} (jobs)"})
+        connection.execute(_SQL["begin_session"], {"actor": _actor()})
     return connection
 
 
@@ -96,14 +96,16 @@ def told_failures() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise _told(error) from error
+    except UnicodeEncodeError as error:
+        raise RefusedError(f"{error.object!r} is not UTF-8", "write it anew") from error
 
 
-def login_name() -> str:
-    """The person's login on this machine; a container's user may have none."""
+def _actor() -> str:
+    """Who stands behind the login, for the timeline; a container's user has no name."""
     try:
-        return getpass.getuser()
+        return f"{getpass.getuser()} (jobs)"
     except (KeyError, OSError):
-        return "someone"
+        return "jobs"
 
 
 def _told(error: psycopg.Error) -> CommandError:
@@ -120,7 +122,7 @@ def _told(error: psycopg.Error) -> CommandError:
             return SetupError(f"the database has no schema of this version: {message}", "run jobs migrate")
         case errors.QueryCanceled():
             return UnreachableError(f"the database took too long: {message}", "try again, or ask for less")
-        case errors.DataError() | errors.IntegrityError():
+        case errors.DataError() | errors.IntegrityError() | errors.ProgramLimitExceeded():
             return RefusedError(f"the database refused this: {message}", hint)
         case psycopg.OperationalError():
             return UnreachableError(f"the database went away: {message}", "is it running? try again")
@@ -131,7 +133,7 @@ def _connect_failure(error: psycopg.OperationalError, url: str) -> CommandError:
     address = conninfo_to_dict(url)
     text = " ".join(str(error).split())
     where = f"{address.get('host') or 'the local socket'}:{address.get('port') or 5432}"
-    role, name = address.get("user") or login_name(), address.get("dbname") or ""
+    role, name = address.get("user") or "your login", address.get("dbname") or ""
     if "permission denied for database" in text:
         return NotAllowedError(f"{role} may not connect to {name} at {where}", "run jobs migrate: it grants this")
     if "pg_hba.conf" in text or "not permitted to log in" in text:

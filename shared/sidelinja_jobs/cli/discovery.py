@@ -5,9 +5,9 @@ service's imports slow the others down. A service that cannot be imported here (
 only) is left out.
 """
 
-import importlib.util
-import pkgutil
+import importlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -32,7 +32,6 @@ def _module_names() -> Iterator[str]:
         services = importlib.import_module("services")
     except ModuleNotFoundError:
         return
-    for service in sorted(pkgutil.iter_modules(services.__path__), key=lambda service: service.name):
-        name = f"services.{service.name}.cli"
-        if importlib.util.find_spec(name) is not None:
-            yield name
+    for folder in services.__path__:
+        for file in sorted(Path(folder).glob("*/cli.py")):
+            yield f"services.{file.parent.name}.cli"

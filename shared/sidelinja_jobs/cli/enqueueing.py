@@ -59,7 +59,7 @@ def enqueue(
     in_seconds = parse_duration(in_duration) if in_duration else None
     given = _given_payload(payload, payload_file)
     with open_database() as database:
-        facts = database.row("describe_type", TypeFacts, job_type=_clean(job_type, "TYPE"))
+        facts = database.row("describe_type", TypeFacts, job_type=job_type)
         schema = json.loads(facts.payload_schema) if facts.payload_schema else None
         text = payloads.from_pairs(pairs, schema) if given is None else given
         payloads.check_content(text)
@@ -72,7 +72,7 @@ def enqueue(
             payload=text,
             at=parse_time(at_time, facts.read_at) if at_time else None,
             in_seconds=in_seconds,
-            **{**columns, "key": _clean(columns["key"], "--key")},
+            **columns,
         )
     _tell_doubts(job_type, facts, enqueued)
     if wait:
@@ -104,13 +104,6 @@ def _check_fields(payload: str, schema: dict[str, Any], job_type: str) -> None:
     if found:
         shown = "; ".join(found[:_MOST_PROBLEMS]) + ("; …" if len(found) > _MOST_PROBLEMS else "")
         raise RefusedError(f"{job_type} would refuse this: {shown}", "correct it, or send it anyway with --no-check")
-
-
-def _clean(text: str | None, what: str) -> str | None:
-    """The text, unless PostgreSQL could not take it."""
-    if text is not None and ("\x00" in text or any("\ud800" <= character <= "\udfff" for character in text)):
-        raise RefusedError(f"{what} holds characters that are not UTF-8", "write it anew")
-    return text
 
 
 def _tell_doubts(job_type: str, facts: TypeFacts, enqueued: EnqueuedRow) -> None:

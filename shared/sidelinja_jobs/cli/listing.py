@@ -121,9 +121,9 @@ def workers(job_type: str | None, as_json: bool) -> None:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def types(as_json: bool) -> None:
-    """List the job types: workers, unfinished and failed jobs, pauses.
+    """List the job types and their pauses.
 
-    Completed jobs are not counted.
+    Workers, unfinished and failed jobs are counted; completed ones are not.
     """
     with open_database() as database:
         rows = database.rows("list_types", TypeRow)
@@ -145,9 +145,16 @@ def now_text(job: JobRow) -> str:
     if job.status in WAITING:
         if job.is_paused:
             return "paused"
-        return relative(job.scheduled_for, now) if job.scheduled_for > now else f"due {age(job.scheduled_for, now)}"
-    ran = _seconds(job.started_at, job.completed_at)
-    return f"{relative(job.completed_at, now)}{f', took {brief(ran)}' if ran is not None else ''}"
+        wait = (job.scheduled_for - now).total_seconds()
+        return f"in {brief(wait)}" if wait > 0 else f"due {brief(-wait)}"
+    return ", ".join(part for part in (relative(job.completed_at, now), took_text(job)) if part)
+
+
+def took_text(job: JobRow) -> str:
+    """How long the last run took; nothing when the two moments cannot belong to the same run."""
+    if job.started_at is None or job.completed_at is None or job.completed_at < job.started_at:
+        return ""
+    return f"took {brief((job.completed_at - job.started_at).total_seconds())}"
 
 
 def error_text(job: JobRow) -> str:
@@ -185,13 +192,6 @@ def _since(text: str | None) -> tuple[float | None, datetime | None]:
             raise RefusedError(
                 f"--since {text!r} is neither a duration nor a time", "write for example 2h, 3d or 2026-12-24T18:00"
             ) from refused
-
-
-def _seconds(start: datetime | None, end: datetime | None) -> float | None:
-    """Between two moments; None when they cannot belong to the same run."""
-    if start is None or end is None or end < start:
-        return None
-    return (end - start).total_seconds()
 
 
 def _job_cells(job: JobRow, screen: Screen) -> list[Cell]:

@@ -38,8 +38,9 @@ JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 def retry(
     job_ids: tuple[str, ...], all_errors: bool, job_type: str | None, error_class: str | None, yes: bool, as_json: bool
 ) -> int:
-    """Run failed jobs anew, or waiting ones now.
+    """Run failed jobs anew.
 
+    One that waits for a later time is due now instead.
     Finished parts of the work (checkpoints) are kept. A completed job is not run again: enqueue a new one.
     """
     if bool(job_ids) == all_errors:
@@ -58,7 +59,10 @@ def retry(
 @click.option("--reason", metavar="TEXT", help="Stands in the error message of a job that waited.")
 @JSON_OPTION
 def cancel(job_ids: tuple[str, ...], reason: str | None, as_json: bool) -> int:
-    """Cancel jobs: waiting ones at once, running ones as soon as their worker hears of it."""
+    """Cancel jobs.
+
+    Waiting ones end at once, running ones as soon as their worker hears of it.
+    """
     with open_database() as database:
         change = _named(database, lambda job_id: database.call("cancel", id=job_id, reason=reason))
         return _each(job_ids, change, as_json=as_json)
@@ -71,7 +75,10 @@ def cancel(job_ids: tuple[str, ...], reason: str | None, as_json: bool) -> int:
 @click.option("--reason", required=True, metavar="TEXT", help="Why; people see it wherever the pause shows.")
 @JSON_OPTION
 def pause(job_type: str, until: str | None, for_duration: str | None, reason: str, as_json: bool) -> None:
-    """Stop taking jobs of a type. Those that run go on."""
+    """Stop taking jobs of a type.
+
+    Those that run go on.
+    """
     if until and for_duration:
         raise RefusedError("--until and --for are both given", "use one of them")
     seconds = parse_duration(for_duration) if for_duration else None

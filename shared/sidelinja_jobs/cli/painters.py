@@ -9,10 +9,10 @@ from uuid import UUID
 import click
 
 from sidelinja_jobs.cli.documents import job_fields, print_line
-from sidelinja_jobs.cli.progress import Pace, ended_line, live_line
+from sidelinja_jobs.cli.progress import Pace, ended_line, live_line, type_text
 from sidelinja_jobs.cli.rows import JobRow
 from sidelinja_jobs.cli.screen import Screen, screen_of
-from sidelinja_jobs.cli.text import neutral
+from sidelinja_jobs.cli.text import columns, neutral
 
 # Without redrawing, progress alone is worth a line this often and for this much.
 _LINE_SECONDS, _LINE_SHARE = 10.0, 0.1
@@ -41,13 +41,16 @@ class LivePainter:
     def __init__(self) -> None:
         self._paces: dict[UUID, Pace] = {}
         self._drawn = 0
+        self._type_columns = 0
         self._said = ""
 
     def paint(self, live: Sequence[JobRow], ended: Sequence[JobRow], hint: str) -> None:
         screen = screen_of(sys.stdout)  # each time: the window may have changed
         for job in live:
             self._paces.setdefault(job.id, Pace()).see(job)
-        self._draw([ended_line(job, screen) for job in ended], self._block(live, hint, screen))
+        self._type_columns = max([self._type_columns, *(columns(type_text(job)) for job in (*live, *ended))])
+        above = [ended_line(job, screen, self._type_columns) for job in ended]
+        self._draw(above, self._block(live, hint, screen))
 
     def say(self, text: str) -> None:
         if text != self._said:
@@ -56,7 +59,9 @@ class LivePainter:
 
     def _block(self, live: Sequence[JobRow], hint: str, screen: Screen) -> list[str]:
         room = max(1, screen.height - 3)
-        lines = [live_line(job, self._paces[job.id], screen, hint) for job in live[:room]]
+        live = sorted(live, key=lambda job: job.status != "running")
+        width = self._type_columns
+        lines = [live_line(job, self._paces[job.id], screen, hint, width) for job in live[:room]]
         if rest := Counter(job.status for job in live[room:]):
             lines.append("… and " + ", ".join(f"{count} {status}" for status, count in sorted(rest.items())))
         return lines

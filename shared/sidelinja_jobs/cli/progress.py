@@ -4,14 +4,14 @@ from collections import deque
 from datetime import datetime
 
 from sidelinja_jobs.cli.durations import age, brief
-from sidelinja_jobs.cli.listing import error_text, now_text, status_colour, status_text
+from sidelinja_jobs.cli.listing import error_text, now_text, status_colour, status_text, took_text
 from sidelinja_jobs.cli.lookup import short
 from sidelinja_jobs.cli.rows import WAITING, JobRow
 from sidelinja_jobs.cli.screen import Screen
 from sidelinja_jobs.cli.tables import bar
-from sidelinja_jobs.cli.text import columns, cut, first_line, neutral
+from sidelinja_jobs.cli.text import columns, cut, first_line, neutral, pad
 
-_BAR_COLUMNS = 20
+_BAR_COLUMNS, _TYPE_COLUMNS, _STATUS_COLUMNS = 20, 24, 9
 # An estimate from less than this is a guess.
 _SHORTEST_SECONDS, _SMALLEST_SHARE = 3.0, 0.02
 # Heartbeats say that a worker lives, not that it gets on.
@@ -56,28 +56,37 @@ class Pace:
         return (job.read_at - self._changes[-1][0]).total_seconds() if self._changes else 0.0
 
 
-def live_line(job: JobRow, pace: Pace, screen: Screen, hint: str = "") -> str:
+def live_line(job: JobRow, pace: Pace, screen: Screen, hint: str = "", type_columns: int = 0) -> str:
     """The line of a job that has not ended, in one row of the screen."""
-    head = f"{short(job.id)} {neutral(cut(job.job_type, 24))} "
-    status = status_text(job)
     state = _running(job, pace, screen) if job.status == "running" else _waiting(job, hint)
-    rest = f" {job.attempt}/{job.max_attempts}  {state}"
-    room = None if screen.width is None else screen.width - 1 - columns(head) - columns(status)
-    return head + screen.paint(status, status_colour(job)) + (rest if room is None else cut(rest, room))
+    return _line(job, state, screen, type_columns)
 
 
-def ended_line(job: JobRow, screen: Screen) -> str:
+def ended_line(job: JobRow, screen: Screen, type_columns: int = 0) -> str:
     """The last line of a job: how it ended."""
-    head = f"{short(job.id)} {neutral(cut(job.job_type, 24))} "
-    error = f"  {error_text(job)}" if job.status == "error" else ""
-    rest = neutral(f" {job.attempt}/{job.max_attempts}  {now_text(job)}{error}")
-    room = None if screen.width is None else screen.width - 1 - columns(head) - columns(job.status)
-    return head + screen.paint(job.status, status_colour(job)) + (rest if room is None else cut(rest, room))
+    parts = (took_text(job), error_text(job) if job.status == "error" else "")
+    return _line(job, neutral("  ".join(part for part in parts if part)), screen, type_columns)
+
+
+def type_text(job: JobRow) -> str:
+    """The job's type in no more than its share of the line."""
+    return cut(neutral(job.job_type), _TYPE_COLUMNS)
+
+
+def _line(job: JobRow, state: str, screen: Screen, type_columns: int) -> str:
+    """Id, type, status, attempt and state, cut to one row: the last column of a terminal would wrap the line."""
+    room = 10_000 if screen.width is None else screen.width - 1
+    head = cut(f"{short(job.id)} {pad(type_text(job), type_columns)} ", room)
+    status = cut(pad(status_text(job), _STATUS_COLUMNS), room - columns(head))
+    rest = cut(f" {job.attempt}/{job.max_attempts}  {state}", room - columns(head) - columns(status))
+    return head + screen.paint(status, status_colour(job)) + rest.rstrip()
 
 
 def _running(job: JobRow, pace: Pace, screen: Screen) -> str:
     """Bar, share, note and time left; without reported progress, the time it has taken."""
     note = neutral(first_line(job.progress_note or ""))
+    if job.lease_until is not None and job.lease_until < job.read_at:
+        note = f"no heartbeat, lease over since {age(job.lease_until, job.read_at)}"
     if job.progress is None:
         return "  ".join(part for part in (age(job.started_at, job.read_at), note) if part)
     left, stands = pace.seconds_left(job), pace.standstill_seconds(job)

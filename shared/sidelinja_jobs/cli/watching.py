@@ -33,9 +33,10 @@ _MOST_JOBS = 500
 @click.option("--follow", "-f", "follows", is_flag=True, help="Go on with jobs that come later, until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document on a line for each change.")
 def watch(job_ids: tuple[str, ...], job_type: str | None, follows: bool, as_json: bool) -> int:
-    """Watch jobs until they end: status, progress, attempt, time left.
+    """Watch jobs until they end.
 
-    Without an ID, all unfinished jobs are watched. The exit code is 1 if one of them ended in error.
+    Each has a line with its status, attempt, progress and the time left. Without an ID, all unfinished jobs are
+    watched. The exit code is 1 if one of them ended in error.
     """
     if job_ids and (job_type or follows):
         raise RefusedError("an ID is given together with --type or --follow", "use one of them")
