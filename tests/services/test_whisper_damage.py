@@ -1,0 +1,67 @@
+"""Damaged, re-wrapped and mislabelled files: what comes out of each, and what is said about it."""
+
+from pathlib import Path
+
+import pytest
+
+from sidelinja_jobs import PermanentError
+from tests.services.whisper_support import transcribe_units, transcript_of, words_of
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(60)]
+
+WHOLE = "ask what you can do for your country"
+# file -> decoded seconds, words that must be there, is it called damaged
+READABLE = {
+    "corrupt_flips.mp3": (10.59, WHOLE, True),  # a byte flipped every 700: FFmpeg's own loop ends after 0.76 s
+    "cover.mp3": (11.0, WHOLE, False),
+    "f.m4a": (11.0, WHOLE, False),
+    "f.ogg": (11.0, WHOLE, False),
+    "f.opus": (11.0, WHOLE, False),
+    "flac_named.mp3": (11.0, WHOLE, False),
+    "mixed_rate.mp3": (22.09, WHOLE, False),  # two files joined; FFmpeg's own loop ends after the first
+    "noise.mp3": (60.0, "", False),
+    "s48.mp3": (11.0, WHOLE, False),
+    "s8.mp3": (11.0, "what you can do for your country", False),
+    "short001.wav": (0.01, "", False),
+    "short01.mp3": (0.1, "", False),
+    "silence.mp3": (60.0, "", False),
+    "trail_junk.mp3": (11.02, WHOLE, True),
+    "trunc50.mp3": (5.49, "fellow americans", True),
+    "v.mp4": (11.01, WHOLE, False),
+    "v_named.mp3": (11.01, WHOLE, False),
+    "vbr_xing.mp3": (11.0, WHOLE, False),
+}
+REFUSED = {
+    "empty.wav": "no_audio",
+    "noaudio_named.mp3": "no_audio",
+    "random.mp3": "not_audio",
+    "text.mp3": "not_audio",
+    "trunc_100b.mp3": "not_audio",
+    "zero.mp3": "empty_file",
+}
+
+
+def test_every_file_of_the_folder_is_in_a_table(samples: Path) -> None:
+    found = {file.name for file in (samples / "audio" / "edge").iterdir()}
+
+    assert found == READABLE.keys() | REFUSED.keys()
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_what_can_be_decoded_is_transcribed(samples: Path, name: str) -> None:
+    decoded_seconds, expected, is_damaged = READABLE[name]
+
+    transcript = transcript_of(transcribe_units(samples / "audio" / "edge", name))
+
+    assert transcript["duration"] == pytest.approx(decoded_seconds, abs=0.06)
+    assert expected in " ".join(words_of(transcript["text"]))
+    assert ("audio_damaged" in transcript["flags"]) == is_damaged
+    assert ("no_speech" in transcript["flags"]) == (expected == "")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_audio_is_refused_for_good(samples: Path, name: str) -> None:
+    with pytest.raises(PermanentError, match="Next:") as caught:
+        transcribe_units(samples / "audio" / "edge", name)
+
+    assert caught.value.error_class == REFUSED[name]

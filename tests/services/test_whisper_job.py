@@ -1,0 +1,180 @@
+"""The worker as a process, on a real database, with the real model."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tests.databases import Database
+from tests.services.whisper_support import JFK, base_model, read_aloud, transcript_of, words_of
+from tests.waiting import wait_until
+from tests.worker_processes import WorkerProcess, WorkerProcesses
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
+
+
+class Whisper:
+    """A media folder, and a worker on it."""
+
+    def __init__(self, database: Database, processes: WorkerProcesses, media: Path, samples: Path) -> None:
+        self.database = database
+        self.processes = processes
+        self.media = media
+        self.samples = samples
+        media.mkdir()
+
+    def start(self, *, ready: bool = True, **environ: str) -> WorkerProcess:
+        settings = {
+            "MEDIA_ROOT": str(self.media),
+            "MODEL_ROOT": str(base_model().folder.parent),
+            "UNIT_SECONDS": "30",
+            **environ,
+        }
+        command = [sys.executable, "-m", "services.whisper"]
+        worker = self.processes.start_command(self.database, command, "worker_whisper", settings)
+        if ready:
+            self.processes.wait_until_registered(self.database, worker, 60)
+        return worker
+
+    def add(self, sample: str, name: str) -> Path:
+        target = self.media / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.copy(self.samples / "audio" / sample, target))
+
+    def enqueue(self, path: str, **payload: Any) -> UUID:
+        return self.database.enqueue("whisper_transcribe", {"path": path, **payload})
+
+    def make_impatient(self) -> None:
+        """A dead worker's job is taken up after seconds."""
+        self.database.rows(
+            "update job_type set lease_seconds = 3, backoff_base_seconds = 1 where name = 'whisper_transcribe'"
+        )
+
+    def wait_for_units(self, job_id: UUID, units: int) -> None:
+        """Until so many units are finished, and the job is not."""
+        count = "select count(*) from job_checkpoint where job_id = %s"
+        wait_until(lambda: self.database.value(count, job_id) >= units, 60, every=0.005, what=f"{units} units")
+
+    def wait(self, job_id: UUID, status: str = "completed") -> dict[str, Any]:
+        def settled() -> dict[str, Any] | None:
+            job = self.database.job(job_id)
+            return job if job["status"] not in {"pending", "running"} else None
+
+        job = wait_until(settled, 120, what="the job to end")
+        assert job["status"] == status, job["error_msg"]
+        return job
+
+
+@pytest.fixture
+def whisper(database: Database, worker_process: WorkerProcesses, tmp_path: Path, samples: Path) -> Whisper:
+    return Whisper(database, worker_process, tmp_path / "media", samples)
+
+
+def test_job_leaves_transcript_row_and_files_beside_the_audio(whisper: Whisper) -> None:
+    whisper.add("jfk.mp3", "2026/épisode 42.mp3")
+    worker = whisper.start()
+
+    job = whisper.wait(
+        whisper.enqueue("2026/épisode 42.mp3", language="en", word_timestamps=True, episode_id="ep-42", analyze=True)
+    )
+
+    result = job["result"]
+    assert " ".join(words_of(result["text"])).endswith(JFK)
+    assert (result["schema"], result["language"], result["language_source"]) == (1, "en", "forced")
+    assert result["duration"] == pytest.approx(11.0, abs=0.05)
+    assert result["episode_id"] == "ep-42"
+    assert result["model"]["sha256"] == base_model().sha256
+    assert result["flags"] == ["trial_model"]
+    assert "37 %" in result["notes"][0]
+    assert result["output_root"] == "media"
+    assert set(result["outputs"]) == {"vtt", "srt", "txt", "json"}
+    assert not any("words" in segment for segment in result["segments"])
+    assert result["timing"]["units"] == 1
+    written = json.loads((whisper.media / result["outputs"]["json"]).read_text())
+    assert written["text"] == result["text"]
+    assert written["segments"][0]["words"][0]["word"].strip() == "And"
+    names = {file.name for file in (whisper.media / "2026").iterdir()}
+    assert names == {"épisode 42.mp3"} | {f"épisode 42.en{end}" for end in (".vtt", ".srt", ".txt", ".transcript.json")}
+    follow_up = whisper.database.row("select * from job_queue where job_type = 'openrouter_analyze'")
+    assert follow_up["payload"] == {"transcript_job_id": str(job["id"]), "episode_id": "ep-42"}
+    assert follow_up["parent_id"] == job["id"]
+    assert worker.log_events("model loaded")
+
+
+def test_bad_input_ends_in_error_and_the_next_job_is_taken(whisper: Whisper) -> None:
+    whisper.add("jfk.mp3", "jfk.mp3")
+    whisper.add("edge/text.mp3", "text.mp3")
+    (whisper.media / "link.mp3").symlink_to("/etc/hostname")
+    whisper.start()
+    expected = {
+        whisper.enqueue("missing.mp3"): "not_found",
+        whisper.enqueue("../../etc/hostname"): "outside_root",
+        whisper.enqueue("link.mp3"): "outside_root",
+        whisper.enqueue("."): "not_a_file",
+        whisper.enqueue("text.mp3"): "not_audio",
+        whisper.enqueue("jfk.mp3", volume=11): "bad_payload",
+        whisper.enqueue("jfk.mp3", language="xx"): "bad_payload",
+    }
+    good = whisper.enqueue("jfk.mp3", language="en", outputs=[])
+
+    for job_id, error_class in expected.items():
+        job = whisper.wait(job_id, "error")
+        assert job["error_class"] == error_class, job["error_msg"]
+        assert job["attempts"] == 1
+    assert whisper.wait(good)["result"]["outputs"] == {}
+
+
+def test_killed_job_goes_on_after_its_finished_units_with_the_same_text(whisper: Whisper) -> None:
+    whisper.make_impatient()
+    whisper.add("ljspeech-2min.mp3", "episode.mp3")
+    first = whisper.start()
+    job_id = whisper.enqueue("episode.mp3", language="en")
+    whisper.wait_for_units(job_id, 3)
+    engines = first.children()
+
+    first.kill()
+    whisper.start()
+    result = whisper.wait(job_id)["result"]
+
+    whole = read_aloud(samples=whisper.samples)
+    assert engines
+    assert not any(process.is_running() and process.status() != "zombie" for process in engines)
+    assert result["timing"]["resumed_units"] >= 3
+    assert result["timing"]["units"] == len(whole)
+    assert result["segments"] == transcript_of(whole)["segments"]
+
+
+def test_finished_units_are_not_used_for_another_file_of_that_name(whisper: Whisper) -> None:
+    whisper.make_impatient()
+    whisper.add("ljspeech-2min.mp3", "episode.mp3")
+    first = whisper.start(UNIT_SECONDS="10")
+    job_id = whisper.enqueue("episode.mp3", language="en")
+    whisper.wait_for_units(job_id, 1)
+    first.kill()
+    whisper.add("jfk.mp3", "episode.mp3")
+
+    whisper.start()
+    result = whisper.wait(job_id)["result"]
+
+    assert " ".join(words_of(result["text"])).endswith(JFK)
+    assert result["timing"]["resumed_units"] == 0
+    assert result["timing"]["units"] == 1
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"WHISPER_MODEL": "large"}, "no such folder"),
+        ({"MEDIA_ROOT": "/none/such"}, "MEDIA_ROOT"),
+        ({"UNIT_SECONDS": "3", "WHISPER_COMPUTE_TYPE": "int4"}, "UNIT_SECONDS"),
+    ],
+)
+def test_worker_that_cannot_work_says_what_to_set(whisper: Whisper, environ: dict[str, str], expected: str) -> None:
+    worker = whisper.start(ready=False, **environ)
+
+    assert worker.wait(30) == 78
+    assert expected in worker.log_events("cannot start")[0]["problem"]
