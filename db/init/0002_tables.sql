@@ -85,10 +85,11 @@ create table job_queue (
     error_class         text,
     -- Drivers cannot read infinity or the year 10000; one such row must not break a listing. Bounds are generous.
     constraint job_queue_times_between_2000_and_2200 check (
-        scheduled_for >= '2000-01-01 00:00+00' and scheduled_for < '2200-01-01 00:00+00'
-        and created_at >= '2000-01-01 00:00+00' and created_at < '2200-01-01 00:00+00'
-        and started_at >= '2000-01-01 00:00+00' and started_at < '2200-01-01 00:00+00'
-        and completed_at >= '2000-01-01 00:00+00' and completed_at < '2200-01-01 00:00+00')
+        least(scheduled_for, created_at, started_at, completed_at, lease_until, cancel_requested_at,
+              rerun_requested_at) >= '2000-01-01 00:00+00'
+        and greatest(scheduled_for, created_at, started_at, completed_at, lease_until, cancel_requested_at,
+                     rerun_requested_at) < '2200-01-01 00:00+00'),
+    constraint job_queue_progress_is_a_share check (progress between 0 and 1)
 ) with (
     fillfactor = 70,                           -- room on the page: heartbeats stay heap-only updates
     autovacuum_vacuum_scale_factor = 0.01,
@@ -184,8 +185,8 @@ comment on column job_checkpoint.data is 'Whatever the handler needs to go on fr
 comment on column job_checkpoint.written_at is 'When';
 
 create table job_schedule (
-    name         text        primary key,
-    job_type     text        not null,
+    name         text        primary key check (length(name) between 1 and 200),
+    job_type     text        not null check (length(job_type) between 1 and 200),
     payload      jsonb       not null default '{}',
     priority     smallint    not null default 0,
     max_attempts smallint    not null default 3,

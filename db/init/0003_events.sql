@@ -35,16 +35,34 @@ begin
 end
 $$;
 
+-- Without nested loops: the plan is made for the first call's rows, and one that was made for a single row is
+-- quadratic for a bulk update.
 create function record_status_change() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
+set enable_nestloop = off
 as $$
 begin
+    if not exists (select from new_rows join old_rows on old_rows.id = new_rows.id
+                    where old_rows.status <> new_rows.status or old_rows.scheduled_for > new_rows.scheduled_for) then
+        return null;   -- a heartbeat
+    end if;
+
     insert into job_event (job_id, job_type, old_status, new_status, attempts, error_class, worker_id, actor)
     select new_rows.id, new_rows.job_type, old_rows.status, new_rows.status, new_rows.attempts,
            new_rows.error_class, new_rows.worker_id, event_actor()
       from new_rows join old_rows on old_rows.id = new_rows.id
      where old_rows.status <> new_rows.status;
+
+    -- The unique key was enqueued again while the job ran: one more job follows it, whoever ended it and how.
+    insert into job_queue (job_type, payload, priority, max_attempts, unique_key, parent_id)
+    select new_rows.job_type, coalesce(new_rows.rerun_payload, new_rows.payload), new_rows.priority,
+           new_rows.max_attempts, new_rows.unique_key, new_rows.parent_id
+      from new_rows join old_rows on old_rows.id = new_rows.id
+     where new_rows.status in ('completed', 'error') and old_rows.status not in ('completed', 'error')
+       and new_rows.rerun_requested_at is not null
+    on conflict (job_type, unique_key)
+        where unique_key is not null and status in ('pending', 'retry', 'running') do nothing;
 
     perform pg_notify('job_ready', ready.job_type)
        from (select distinct new_rows.job_type
@@ -64,5 +82,23 @@ create trigger record_enqueue after insert on job_queue
 create trigger record_status_change after update on job_queue
     referencing old table as old_rows new table as new_rows
     for each statement execute function record_status_change();
+
+-- A program that keeps no lease takes a job that was put back by hand while it ran: token and lease of the run before
+-- must not fit any more, or that run could still complete, or the sweep take this one for dead.
+create function forget_old_lease() returns trigger
+language plpgsql
+set search_path = pg_catalog, public, pg_temp
+as $$
+begin
+    new.lease_token := null;
+    new.lease_until := null;
+    return new;
+end
+$$;
+
+create trigger forget_old_lease before update of status on job_queue
+    for each row when (old.status <> 'running' and new.status = 'running' and old.lease_token is not null
+                       and new.lease_token is not distinct from old.lease_token)
+    execute function forget_old_lease();
 
 commit;

@@ -78,7 +78,8 @@ $$;
 
 -- Claims up to p_limit due jobs of one type, most important first, then longest due. One transaction of its own.
 -- "present" skips from each priority that is waiting to the next lower one, so the cost does not depend on future
--- jobs of higher priorities; both status lists are literals, or the partial index could not be used. A payload over the
+-- jobs of higher priorities; both status lists are literals, or the partial index could not be used; the array of ids
+-- keeps a generic plan from joining the whole table, since it takes "limit" for a tenth of all rows. A payload over the
 -- type's limit comes back as null: whoever wrote it went past enqueue_job, and the worker records the failure.
 -- Asynchronous commit is safe here: a claim lost in a crash of the server is a job that still waits, and its random
 -- token is never handed out again.
@@ -94,6 +95,7 @@ as $$
 declare
     v_type     job_type := own_job_type(p_job_type);
     v_first_id uuid;
+    v_limit    integer := least(coalesce(p_limit, 1), 1000);
 begin
     if v_type.paused_at is not null and (v_type.paused_until is null or v_type.paused_until > now()) then
         return;
@@ -118,16 +120,16 @@ begin
                  where waiting.job_type = p_job_type and waiting.priority = present.priority
                    and waiting.status in ('pending', 'retry') and waiting.scheduled_for <= now()
                  order by waiting.scheduled_for, waiting.id
-                 limit p_limit for update skip locked) as due
+                 limit v_limit for update skip locked) as due
              where present.priority is not null
-             limit p_limit
+             limit v_limit
         )
         update job_queue as job
            set status = 'running', started_at = clock_timestamp(), worker_id = p_worker_id,
                lease_token = gen_random_uuid(),
                lease_until = clock_timestamp() + make_interval(secs => v_type.lease_seconds),
                progress = null, progress_note = null, cancel_requested_at = null
-          from picked where job.id = picked.id
+         where job.id = any (array(select picked.id from picked))
         returning job.id,
                   case when octet_length(job.payload::text) <= v_type.payload_limit_bytes then job.payload end,
                   octet_length(job.payload::text), job.priority, job.attempts, job.max_attempts, job.lease_token,
@@ -156,7 +158,8 @@ begin
     return query
     update job_queue as job
        set lease_until = clock_timestamp() + make_interval(secs => own.lease_seconds),
-           progress = coalesce(held.progress, job.progress),
+           progress = coalesce(case when held.progress <> 'NaN' then least(greatest(held.progress, 0), 1) end,
+                               job.progress),
            progress_note = coalesce(held.note, job.progress_note)
       from unnest(p_job_ids, p_lease_tokens, p_progress, p_notes) as held (job_id, lease_token, progress, note),
            job_type as own

@@ -17,19 +17,6 @@ as $$
 $$;
 comment on function backoff_seconds is 'Wait before the next retry: base x 2^(attempts-1), capped, plus jitter';
 
--- The unique key of an ended job was enqueued again while it ran: one more job follows it.
-create function enqueue_rerun(p_job job_queue) returns void
-language sql
-set search_path = pg_catalog, public, pg_temp
-as $$
-    insert into job_queue (job_type, payload, priority, max_attempts, unique_key, parent_id)
-    select p_job.job_type, coalesce(p_job.rerun_payload, p_job.payload), p_job.priority, p_job.max_attempts,
-           p_job.unique_key, p_job.parent_id
-     where p_job.rerun_requested_at is not null
-    on conflict (job_type, unique_key)
-        where unique_key is not null and status in ('pending', 'retry', 'running') do nothing
-$$;
-
 -- Ends a run that did not complete. p_next null = the job ends in error; a requested cancel ends it in any case.
 -- The caller has locked the row.
 create function end_run(
@@ -65,10 +52,6 @@ begin
            lease_token = null, lease_until = null
      where id = p_job.id
     returning * into v_job;
-
-    if v_job.status = 'error' then
-        perform enqueue_rerun(v_job);
-    end if;
     return v_job;
 end
 $$;
@@ -79,9 +62,8 @@ create function complete_job(p_job_id uuid, p_lease_token uuid, p_result jsonb) 
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
-declare
-    v_job job_queue := check_run(p_job_id, p_lease_token);
 begin
+    perform check_run(p_job_id, p_lease_token);
     if octet_length(p_result::text) > 16777216 then
         raise exception 'result of % bytes is over the limit of 16777216 bytes', octet_length(p_result::text)
             using errcode = 'JQ002', hint = 'write the data to a file and return its path';
@@ -91,7 +73,6 @@ begin
            error_class = null, error_msg = null, lease_until = null
      where id = p_job_id;
     delete from job_checkpoint where job_id = p_job_id;
-    perform enqueue_rerun(v_job);
 end
 $$;
 comment on function complete_job is 'Ends a run well and stores its result; JQ001 when the run is lost';
@@ -107,7 +88,7 @@ as $$
 declare
     v_job   job_queue := check_run(p_job_id, p_lease_token);
     v_type  job_type := own_job_type(v_job.job_type);
-    v_wait  double precision := case when p_retry_after_seconds is not null
+    v_wait  double precision := case when p_retry_after_seconds <> 'NaN'
         then least(greatest(p_retry_after_seconds, 0), 30 * 86400)
         else backoff_seconds(v_job.attempts + 1, v_type.backoff_base_seconds, v_type.backoff_cap_seconds,
                              v_type.backoff_jitter) end;

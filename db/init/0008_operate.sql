@@ -80,7 +80,7 @@ begin
     if v_worker and (v_origin = 'operator' or p_until is null) then
         raise exception 'a worker pauses its type with origin worker or budget, and until a time' using errcode = 'JQ002';
     end if;
-    if p_until is not null and not (p_until < '2200-01-01 00:00+00') then
+    if not (p_until >= '2000-01-01 00:00+00' and p_until < '2200-01-01 00:00+00') then
         raise exception 'a pause until % is out of range', p_until using errcode = 'JQ002';
     end if;
     update job_type

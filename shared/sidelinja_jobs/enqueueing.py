@@ -15,7 +15,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from sidelinja_jobs.errors import RefusedError, translate
-from sidelinja_jobs.json_text import as_jsonb, check_payload
+from sidelinja_jobs.json_text import as_jsonb, check_payload, clean_text
 from sidelinja_jobs.queries import load_queries
 
 _SQL = load_queries(Path(__file__).with_name("queries.sql"))
@@ -89,22 +89,29 @@ def enqueue_many(
 
 
 def _checked(payload: Any) -> Any:
-    value = msgspec.to_builtins(payload)
+    try:
+        value = msgspec.to_builtins(payload)
+    except (TypeError, RecursionError) as error:
+        raise RefusedError(f"payload cannot become JSON: {error}") from error
     check_payload(value)
     return value
 
 
 def _text(text: str | None) -> str | None:
-    if text is not None and ("\x00" in text or not 0 < len(text) <= 500):
-        raise RefusedError("unique_key must have 1 to 500 characters, without NUL")
+    if text is not None and not _is_name(text, 500):
+        raise RefusedError("unique_key must have 1 to 500 characters, without NUL and lone surrogates")
     return text
+
+
+def _is_name(text: str, limit: int) -> bool:
+    return 0 < len(text) <= limit and clean_text(text) == text
 
 
 def _arguments(
     job_type: str, priority: int, scheduled_for: datetime | None, max_attempts: int, parent_id: UUID | None
 ) -> dict[str, Any]:
-    if not job_type or "\x00" in job_type:
-        raise RefusedError("job_type is empty or holds a NUL character")
+    if not _is_name(job_type, 200):
+        raise RefusedError("job_type must have 1 to 200 characters, without NUL and lone surrogates")
     if priority not in _SMALLINT:
         raise RefusedError(f"priority is {priority}, expected a whole number from -32768 to 32767")
     if max_attempts not in range(1, 32768):

@@ -41,7 +41,7 @@ class JobType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         path = Path(folder) / FILE_NAME
         try:
             return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), cls)
-        except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
             raise SettingsError(f"{path}: {error}") from error
 
     @classmethod

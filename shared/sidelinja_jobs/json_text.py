@@ -18,6 +18,8 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
 PATH_LIMIT = 1024  # characters, design.md section 3
 _BLOB = re.compile(r"[A-Za-z0-9+/_\-\s]{1024,}={0,2}\s*")  # base64, also URL-safe and wrapped; no prose has this form
+_DATA_URL = re.compile(r"\s*data:[\w.+/-]*(;[\w.+=-]*)*,", re.IGNORECASE)
+_INTEGER_DIGITS = 300  # readers of JSON take such a number for infinite or refuse it
 _BLOB_LINE = 60  # characters: base64 is wrapped at 64 or 76, words are shorter
 
 
@@ -76,12 +78,14 @@ def _walk(value: Any, place: str) -> Iterator[tuple[str, Any]]:
 def _problem(place: str, value: Any) -> str | None:
     if isinstance(value, float) and not math.isfinite(value):
         return f"is {value}, which JSON cannot hold"
+    if isinstance(value, int) and abs(value) >= 10**_INTEGER_DIGITS:
+        return f"is a whole number of more than {_INTEGER_DIGITS} digits; put it into a string"
     if not isinstance(value, str):
         return None
     if bad := _UNSTORABLE.search(value):
         kind = "a NUL character" if bad.group() == "\x00" else "a lone surrogate"
         return f"holds {kind} at character {bad.start()}; the database cannot store it: remove it"
-    if value[:5].lower() == "data:" and ("," in value[:200] or ";" in value[:200]) and " " not in value[:20]:
+    if _DATA_URL.match(value):
         return "is a data: URL; put the data into a file and give its path"
     if place.rpartition(".")[2].endswith("path") and len(value) > PATH_LIMIT:
         return f"has {len(value)} characters, a path may have {PATH_LIMIT}"

@@ -21,4 +21,6 @@ def load_queries(path: Path) -> dict[str, LiteralString]:
     if len(set(names)) != len(names):
         raise ValueError(f"{path}: a name stands twice")
     # Text of a file that ships with the code, never of a user: what LiteralString asks for.
-    return cast(dict[str, LiteralString], dict(zip(names, (_WHY.sub("", body.strip()) for body in bodies), strict=True)))
+    return cast(
+        dict[str, LiteralString], dict(zip(names, (_WHY.sub("", body.strip()) for body in bodies), strict=True))
+    )

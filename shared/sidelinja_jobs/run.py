@@ -65,7 +65,7 @@ class Run:
         with self._lock:
             self.active_at = time.monotonic()
             self._progress = (
-                self._progress[0] if fraction is None else min(max(fraction, 0.0), 1.0),
+                self._progress[0] if fraction is None or fraction != fraction else min(max(fraction, 0.0), 1.0),
                 self._progress[1] if note is None else note,
             )
 

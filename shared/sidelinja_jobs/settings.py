@@ -67,11 +67,13 @@ def _read(env: str, environ: Mapping[str, str]) -> str | None:
         if environ.get(env):
             raise ValueError(f"and {env}_FILE are both set; set one of them")
         try:
-            return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+            text = Path(path).read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"_FILE names {path}, which user id {os.getuid()} cannot read: {error}") from error
-    text = environ.get(env)
-    return text if text else None  # an empty variable is an unset one, as Compose passes it
+        if not text:
+            raise ValueError(f"_FILE names {path}, which is empty")
+        return text
+    return environ.get(env) or None  # an empty variable is an unset one, as Compose passes it
 
 
 def _convert(text: str, hint: Any, metadata: Mapping[str, Any]) -> Any:
