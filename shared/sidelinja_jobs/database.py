@@ -22,6 +22,7 @@ from sidelinja_jobs.queries import load_queries
 from sidelinja_jobs.settings import DatabaseSettings
 
 SCHEMA_VERSION = 8  # the newest file of db/init that this code needs
+CANCEL_SECONDS = 2.0  # for the request to cancel a statement
 LOGIN_REFUSED = ("28P01", "28000")  # invalid_password, invalid_authorization_specification
 
 _SQL = load_queries(Path(__file__).with_name("queries.sql"))
@@ -142,3 +143,10 @@ class Link:
         if self._conn is not None:
             with contextlib.suppress(psycopg.Error):
                 self._conn.close()
+
+    def tidy(self) -> None:
+        """After an interruption: ends a statement that still runs, whose locks would stay, and its connection."""
+        if self._conn is not None and self.is_busy:
+            with contextlib.suppress(psycopg.Error):
+                self._conn.cancel_safe(timeout=CANCEL_SECONDS)
+            self.close()

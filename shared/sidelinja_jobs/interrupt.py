@@ -65,17 +65,17 @@ class Interrupter:
         signal.pthread_kill(self._thread_id, signal.SIGUSR1)
 
     @contextlib.contextmanager
-    def handling(self, run: Run) -> Iterator[None]:
-        """While a handler runs: JobStopped may be raised at any point inside."""
+    def interruptible(self, run: Run, phase: Phase) -> Iterator[None]:
+        """While the handler (HANDLING) or its last writes (COMPLETING) run: JobStopped may be raised at any point."""
         try:
             self._run = run
-            run.phase = Phase.HANDLING
+            run.enter(phase)
             self._arm(run)
-            if run.stop_reason is not None:
+            if run.stop_reason is StopReason.LOST or (run.stop_reason is not None and phase is Phase.HANDLING):
                 raise JobStopped(run.stop_reason)
             yield
         finally:
-            run.phase = Phase.SETTLING
+            run.enter(Phase.SETTLING)
             self._run = None
             signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -88,12 +88,12 @@ class Interrupter:
 
     def _on_press(self, _number: int, _frame: FrameType | None) -> None:
         run = self._run
-        if run is not None and run.phase is Phase.HANDLING and run.stop_reason is not None:
+        if run is not None and run.is_interruptible and run.stop_reason is not None:
             raise JobStopped(run.stop_reason)
 
     def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
         run = self._run
-        if run is None or run.phase is not Phase.HANDLING:
+        if run is None or not run.is_interruptible:
             return
         if not run.is_expired:
             self._arm(run)

@@ -33,6 +33,8 @@ WORKER_BEAT_SECONDS = 15.0  # a worker not seen for 60 s is forgotten, db/init/0
 HEALTH_SECONDS = 5.0
 CONTACT_SECONDS = 30.0  # without the database for this long, the process is not well
 GUARD_SECONDS = 10.0  # past the lease, so that a process that slept through it may still end in order
+COMPLETING_SECONDS = 5.0  # the last writes of a handler may take this long when it is to stop: its work is done
+PRESS_SECONDS = 1.0  # between two interrupts of a handler that did not leave at the first
 STUCK_SECONDS = 5.0  # a handler that does not leave for this long after an interrupt is in native code
 EXIT_STUCK = 70
 
@@ -125,7 +127,7 @@ class LeaseThread:
             self._talk()
         now = time.monotonic()
         for run in self._runs:
-            if run.phase is Phase.HANDLING:
+            if run.is_interruptible:
                 self._watch(run, now)
         self._guard()
         if now >= self._health_at:
@@ -179,7 +181,7 @@ class LeaseThread:
                 run.confirmed_at = now
                 if kept[run.id]:
                     run.stop(StopReason.CANCELLED)
-            elif run.phase in (Phase.WAITING, Phase.HANDLING):
+            elif run.phase is Phase.WAITING or run.is_interruptible:
                 run.stop(StopReason.LOST)
 
     def _keep_house(self, conn: QueueConnection) -> None:
@@ -211,10 +213,16 @@ class LeaseThread:
             run.stop(StopReason.SHUTDOWN)
         if run.stop_reason is None:
             return
+        is_short = run.phase is Phase.COMPLETING and now - run.phase_since < COMPLETING_SECONDS
+        if is_short and run.stop_reason is not StopReason.LOST:
+            return
         if run.pressed_at is None:
             run.pressed_at = now
             self._log.info("stopping handler", job_id=str(run.id), reason=run.stop_reason.value)
-        self._interrupter.press()
+        if now >= run.press_again_at:
+            # Not at each tick: the signal wakes this thread, too, and a storm of them keeps a wait from ever ending.
+            run.press_again_at = now + PRESS_SECONDS
+            self._interrupter.press()
         if now - run.pressed_at >= STUCK_SECONDS:
             self._abandon(run)
 
@@ -229,7 +237,7 @@ class LeaseThread:
         os._exit(0 if self._stopping_since is not None and run.stop_reason is StopReason.SHUTDOWN else EXIT_STUCK)
 
     def _guard(self) -> None:
-        deadlines = [run.deadline for run in self._runs if run.phase is Phase.HANDLING]
+        deadlines = [run.deadline for run in self._runs if run.is_interruptible]
         until = min(deadlines) + self._rules.margin_seconds + GUARD_SECONDS if deadlines else None
         if until == self._guarded_until:
             return

@@ -17,6 +17,7 @@ class Phase(Enum):
 
     WAITING = auto()  # claimed in a batch, its turn has not come
     HANDLING = auto()  # the handler runs: may be interrupted
+    COMPLETING = auto()  # the handler's last writes run: may be interrupted, when they take long
     SETTLING = auto()  # the end is being written: the fence decides
     DONE = auto()
 
@@ -33,8 +34,10 @@ class Run:
         self.sent_at = claimed_at  # when the last heartbeat was sent
         self.active_at = claimed_at  # last sign of life of the handler
         self.phase = Phase.WAITING
+        self.phase_since = claimed_at
         self.stop_reason: StopReason | None = None
         self.pressed_at: float | None = None  # since when the handler is being interrupted
+        self.press_again_at = 0.0
         self._lock = threading.Lock()
         self._progress: tuple[float | None, str | None] = (None, None)
 
@@ -54,6 +57,14 @@ class Run:
     @property
     def is_expired(self) -> bool:
         return time.monotonic() >= self.deadline
+
+    def enter(self, phase: Phase) -> None:
+        """The main thread goes on to another phase."""
+        self.phase, self.phase_since = phase, time.monotonic()
+
+    @property
+    def is_interruptible(self) -> bool:
+        return self.phase in (Phase.HANDLING, Phase.COMPLETING)
 
     def stop(self, reason: StopReason) -> None:
         """Asks the handler to stop. The first reason stays, but a lost lease overrides any other."""

@@ -7,6 +7,7 @@ became of the run before anything is written again, until the lease is over.
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -21,6 +22,7 @@ from sidelinja_jobs.errors import (
     ChildTimeoutError,
     ComeBackLaterError,
     HandlerError,
+    JobStopped,
     LeaseLostError,
     PauseJobTypeError,
     PermanentError,
@@ -29,8 +31,10 @@ from sidelinja_jobs.errors import (
     StopReason,
 )
 from sidelinja_jobs.models import Settled
-from sidelinja_jobs.run import Run
+from sidelinja_jobs.run import Phase, Run
 
+SETTLE_SECONDS = 60.0  # deadline of a statement that settles: a result may have 16 MB
+Interruptible = Callable[[Run, Phase], AbstractContextManager[None]]
 Writes = Callable[[psycopg.Connection[Any]], None]
 
 
@@ -69,7 +73,8 @@ class Stopped:
     reason: StopReason
 
 
-Outcome = Completed | Failed | Postponed | Stopped
+Unfinished = Failed | Postponed | Stopped
+Outcome = Completed | Unfinished
 
 
 @dataclass(frozen=True)
@@ -94,8 +99,10 @@ _PAST = {
 }
 
 
-def outcome_of(error: BaseException) -> Outcome:
+def outcome_of(error: BaseException) -> Unfinished:
     """The outcome that an exception from a handler stands for."""
+    if (stopped := _stopped_by(error)) is not None:
+        return Stopped(stopped.reason)
     match error:
         case PermanentError():
             return Failed(error.error_class, str(error), permanent=True)
@@ -116,6 +123,21 @@ def outcome_of(error: BaseException) -> Outcome:
     return Failed(type(error).__name__, _text_of(error), traceback=_traceback_of(error))
 
 
+def _stopped_by(error: BaseException | None) -> JobStopped | None:
+    """The JobStopped that an error is, holds as a group, or was raised in place of."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, JobStopped):
+            return error
+        if isinstance(error, BaseExceptionGroup):
+            found = next(filter(None, map(_stopped_by, error.exceptions)), None)
+            if found is not None:
+                return found
+        error = error.__cause__ or error.__context__
+    return None
+
+
 def _text_of(error: BaseException) -> str:
     try:
         return str(error) or type(error).__name__
@@ -130,8 +152,11 @@ def _traceback_of(error: BaseException) -> str | None:
         return None
 
 
-def settle(link: Link, run: Run, outcome: Outcome) -> Ending:
-    """Records the end of a run; returns LOST when it is no longer held, and nothing was written."""
+def settle(link: Link, run: Run, outcome: Outcome, interruptible: Interruptible) -> Ending:
+    """Records the end of a run; returns LOST when it is no longer held, and nothing was written.
+
+    `interruptible` guards the handler's last writes, which may hang like the handler itself.
+    """
     if outcome == Stopped(StopReason.LOST):
         return LOST
     in_doubt = False
@@ -140,8 +165,14 @@ def settle(link: Link, run: Run, outcome: Outcome) -> Ending:
             conn = link.open()
             if in_doubt and (past := queue.run_outcome(conn, run)) != "running":
                 return _PAST.get(past, LOST)
-            with conn.deadline(None):
-                return _settle_once(conn, run, outcome)
+            with conn.deadline(max(conn.deadline_seconds or 0, SETTLE_SECONDS)):
+                if not isinstance(outcome, Completed):
+                    return _settle_once(conn, run, outcome)
+                ending = _complete(conn, run, outcome, interruptible)
+            if isinstance(ending, Ending):
+                return ending
+            outcome = ending
+            link.tidy()
         except LeaseLostError:
             return LOST
         except (psycopg.OperationalError, psycopg.InterfaceError):
@@ -169,10 +200,8 @@ def settle_stopped(conn: QueueConnection, run: Run, reason: StopReason) -> Endin
     return _released(queue.release(conn, run, f"worker stopped: {reason.value}"))
 
 
-def _settle_once(conn: QueueConnection, run: Run, outcome: Outcome) -> Ending:
+def _settle_once(conn: QueueConnection, run: Run, outcome: Unfinished) -> Ending:
     match outcome:
-        case Completed():
-            return _complete(conn, run, outcome)
         case Failed():
             return _fail(conn, run, outcome)
         case Postponed():
@@ -181,22 +210,29 @@ def _settle_once(conn: QueueConnection, run: Run, outcome: Outcome) -> Ending:
             return settle_stopped(conn, run, outcome.reason)
 
 
-def _complete(conn: QueueConnection, run: Run, outcome: Completed) -> Ending:
+def _complete(conn: QueueConnection, run: Run, outcome: Completed, interruptible: Interruptible) -> Ending | Unfinished:
+    """Completes the run, or returns what to record instead: a failing write is an ordinary failure of the job."""
     try:
         with conn.transaction():
-            for write in outcome.writes:
-                write(conn)
-            queue.complete(conn, run, outcome.result)
+            if outcome.writes:
+                with conn.deadline(None), interruptible(run, Phase.COMPLETING):
+                    for write in outcome.writes:
+                        write(conn)
+            _store(conn, run, outcome.result)
     except LeaseLostError:
         raise
-    except RefusedError as error:
-        return _fail(conn, run, Failed("bad_result", str(error), permanent=True))
-    except Exception as error:
+    except BaseException as error:
         if conn.closed:
             raise psycopg.OperationalError("connection lost while completing") from error
-        failure = outcome_of(error)  # a failing write is an ordinary failure of the job
-        return _settle_once(conn, run, failure)
+        return outcome_of(error)
     return Ending("completed", Settled("completed", run.claim.attempts, None))
+
+
+def _store(conn: QueueConnection, run: Run, result: Any) -> None:
+    try:
+        queue.complete(conn, run, result)
+    except RefusedError as error:
+        raise PermanentError(str(error), error_class="bad_result") from error
 
 
 def _fail(conn: QueueConnection, run: Run, failure: Failed) -> Ending:

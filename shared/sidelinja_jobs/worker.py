@@ -16,7 +16,6 @@ from sidelinja_jobs.context import Context
 from sidelinja_jobs.database import Link, QueueConnection, check_schema, connect
 from sidelinja_jobs.errors import (
     JobQueueError,
-    JobStopped,
     NotAllowedError,
     PermanentError,
     RefusedError,
@@ -31,7 +30,7 @@ from sidelinja_jobs.lease import EXIT_STUCK, LeaseThread
 from sidelinja_jobs.log import configure_logging, get_logger
 from sidelinja_jobs.metrics import WorkerMetrics, serve_metrics
 from sidelinja_jobs.models import Claim, Job, Rules
-from sidelinja_jobs.run import Run
+from sidelinja_jobs.run import Phase, Run
 from sidelinja_jobs.settings import WorkerSettings, load_settings
 from sidelinja_jobs.settling import Completed, Ending, Outcome, Stopped, outcome_of, settle
 from sidelinja_jobs.version import VERSION
@@ -230,8 +229,8 @@ class Worker:
             outcome: Outcome = Stopped(run.stop_reason or StopReason.SHUTDOWN)  # the rest of a batch
         else:
             outcome = self._attempt(run, log)
-        self._settle_connection()
-        ending = settle(self._link, run, outcome)
+        self._link.tidy()
+        ending = settle(self._link, run, outcome, self._interrupter.interruptible)
         self._lease.drop(run)
         self._record(ending, time.monotonic() - started, log)
 
@@ -239,12 +238,10 @@ class Worker:
         context = Context(run, self._link, self._connect, log)
         try:
             job = self._job(run.claim)
-            with self._interrupter.handling(run):
+            with self._interrupter.interruptible(run, Phase.HANDLING):
                 result = self._handle(job, context)
             return Completed(clean_value(msgspec.to_builtins(result, str_keys=True)), context.writes)
-        except JobStopped as stopped:
-            return Stopped(stopped.reason)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # also SystemExit, a cancelled task, a group: none of them ends the worker
             return outcome_of(error)
 
     def _job(self, claim: Claim) -> Job[Any]:
@@ -272,11 +269,6 @@ class Worker:
             scheduled_for=claim.scheduled_for,
             parent_id=claim.parent_id,
         )
-
-    def _settle_connection(self) -> None:
-        """A handler that was interrupted inside a statement leaves the connection in the middle of it."""
-        if self._link.is_busy:
-            self._link.close()
 
     def _record(self, ending: Ending, seconds: float, log: Any) -> None:
         self._metrics.record_end(ending.label, seconds, ending.error_class)
