@@ -1,0 +1,60 @@
+""".env.example names exactly what can be set, with the defaults that hold."""
+
+import re
+from dataclasses import MISSING
+from itertools import pairwise
+
+from tests.databases import ROOT
+from tests.deploy.stack import code_settings, interpolated, passed_on
+
+LINE = re.compile(r"#([A-Z][A-Z_]*)=(.*)")
+EXAMPLE = dict(
+    match.groups() for line in (ROOT / ".env.example").read_text().splitlines() if (match := LINE.fullmatch(line))
+)
+
+# Settings that an operator of the stack does not choose, each with the reason.
+FIXED = {
+    "DATABASE_URL": "wired in compose.yaml",
+    "DATABASE_PASSWORD": "made by `secrets`",
+    "MIGRATE_DATABASE_URL": "for hosts that have both addresses",
+    "MIGRATE_WAIT_SECONDS": "Compose waits until the database is healthy",
+    "INIT_FOLDER": "lies in the image",
+    "SERVICES_FOLDER": "lies in the image",
+    "SECRETS_FOLDER": "a mount of compose.yaml",
+    "MEDIA_ROOT": "a mount of compose.yaml",
+    "OUTPUT_ROOT": "a mount of compose.yaml",
+    "MODEL_ROOT": "a mount of compose.yaml",
+    "METRICS_HOST": "inside the container",
+    "METRICS_PORT": "Prometheus looks there",
+    "HEALTH_FILE": "the health check looks there",
+}
+
+
+def test_every_variable_of_the_example_does_something() -> None:
+    assert EXAMPLE.keys() == interpolated().keys() | passed_on()
+
+
+def test_every_setting_of_the_code_can_be_set_or_is_fixed_for_a_reason() -> None:
+    assert passed_on() <= code_settings().keys(), "compose.yaml passes on what nobody reads"
+    assert code_settings().keys() == passed_on() | FIXED.keys()
+
+
+def test_the_example_shows_the_defaults_that_hold() -> None:
+    for name, default in interpolated().items():
+        assert EXAMPLE[name] == default, name
+    for name, default in code_settings().items():
+        if name in EXAMPLE:
+            assert default is not MISSING
+            assert EXAMPLE[name].lower() == str(default).lower(), name
+
+
+def test_every_variable_is_explained_and_nothing_is_set() -> None:
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    for before, line in pairwise(lines):
+        assert not line or line.startswith("#")
+        if LINE.fullmatch(line):
+            assert before.startswith("#"), line
+
+
+def test_no_secret_is_asked_for() -> None:
+    assert not any(word in name for name in EXAMPLE for word in ("PASSWORD", "SECRET", "KEY", "TOKEN"))

@@ -1,0 +1,113 @@
+"""The service `secrets`: what it makes, and that it never changes what is there."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from services.admin import secrets
+from sidelinja_jobs.logins import read_passwords
+from tests.databases import ROOT
+from tests.deploy.stack import JOB_TYPES
+
+COMMAND = [sys.executable, "-m", "services.admin.secrets", "--volume"]
+
+
+def run(volume: Path, *arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(secrets.main, ["--volume", str(volume), *arguments])
+    return result.exit_code, result.output
+
+
+def contents(volume: Path) -> dict[str, str]:
+    return {str(path.relative_to(volume)): path.read_text() for path in volume.rglob("*") if path.is_file()}
+
+
+def test_first_start_makes_a_secret_for_every_login(tmp_path: Path) -> None:
+    code, told = run(tmp_path)
+    made = contents(tmp_path)
+
+    assert code == 0
+    assert made.keys() == {
+        "db/superuser", "operator/password", "producer/password", "plain/password", "metrics/password",
+        "reader/password",
+        *(f"{job_type.role}/password" for job_type in JOB_TYPES.values()),
+    }  # fmt: skip
+    assert all(re.fullmatch(r"[A-Za-z0-9]{32}", secret) for secret in made.values()), (
+        "no $ for Compose, no - for a shell"
+    )
+    assert len(set(made.values())) == len(made)
+    assert not any(secret in told for secret in made.values())
+    assert f"made {len(made)} of {len(made)}" in told
+
+
+def test_every_user_can_read_a_file_and_nobody_write_it(tmp_path: Path) -> None:
+    """The database rereads its own as its own user; a mount's subpath keeps the others out."""
+    run(tmp_path)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*") if path.is_file()} == {0o444}
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*") if path.is_dir()} == {0o755}
+
+
+def test_migrate_finds_the_passwords_where_secrets_puts_them(tmp_path: Path) -> None:
+    run(tmp_path)
+    passwords = read_passwords(tmp_path, JOB_TYPES.values())
+    assert passwords == {role: run(tmp_path, "show", role)[1].strip() for role in passwords}
+
+
+def test_a_later_start_adds_what_is_missing_and_changes_nothing(tmp_path: Path) -> None:
+    run(tmp_path)
+    before = contents(tmp_path)
+    (tmp_path / "worker_whisper" / "password").unlink()
+    (tmp_path / "worker_whisper").rmdir()
+    code, told = run(tmp_path)
+    after = contents(tmp_path)
+
+    assert (code, told) == (0, f"secrets: made 1 of {len(before)} (worker_whisper)\n")
+    assert after.keys() == before.keys()
+    assert {name for name in before if before[name] != after[name]} == {"worker_whisper/password"}
+    assert "all there" in run(tmp_path)[1]
+
+
+def test_several_at_once_agree(tmp_path: Path) -> None:
+    environ = {"PYTHONPATH": f"{ROOT / 'shared'}:{ROOT}", "PATH": os.environ["PATH"]}
+    running = [subprocess.Popen([*COMMAND, str(tmp_path)], env=environ, stdout=subprocess.PIPE) for _ in range(4)]
+    told = [process.communicate(timeout=30)[0].decode() for process in running]
+
+    assert [process.returncode for process in running] == [0] * 4
+    assert sum(int(re.findall(r"made (\d+)", line)[0]) for line in told) == len(contents(tmp_path))
+    assert not list(tmp_path.rglob(".*")), "no draft is left"
+
+
+def test_a_renewed_secret_is_another_one(tmp_path: Path) -> None:
+    run(tmp_path)
+    before = contents(tmp_path)
+    code, told = run(tmp_path, "renew", "jobbko_operator")
+    after = contents(tmp_path)
+
+    assert (code, told) == (0, "secrets: renewed jobbko_operator\n")
+    assert {name for name in before if before[name] != after[name]} == {"operator/password"}
+
+
+def test_show_prints_the_password_alone(tmp_path: Path) -> None:
+    run(tmp_path)
+    assert run(tmp_path, "show") == (0, (tmp_path / "operator" / "password").read_text() + "\n")
+    assert run(tmp_path, "show", "postgres")[1].strip() == (tmp_path / "db" / "superuser").read_text()
+
+
+@pytest.mark.parametrize("arguments", [["show", "nobody"], ["renew", "nobody"], ["renew"], ["burn"]])
+def test_wrong_use_is_told(tmp_path: Path, arguments: list[str]) -> None:
+    assert run(tmp_path, *arguments)[0] == 2
+    assert not contents(tmp_path)
+
+
+def test_a_missing_volume_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, told = run(tmp_path / "file")
+
+    assert code == 1
+    assert told.startswith("secrets: ")
+    assert f"running as uid {os.getuid()}" in told
+    assert told.count("\n") == 1

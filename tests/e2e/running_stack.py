@@ -1,0 +1,109 @@
+"""The stack in real containers, under a project name and ports of its own, driven as an operator would."""
+
+import json
+import os
+import subprocess
+import time
+from typing import Any
+
+from demo.embedded_postgres import free_port
+from tests.databases import ROOT
+from tests.waiting import wait_until
+
+PROJECT = "jobbko-test"
+# Short units, so that there is a checkpoint to resume from; a short lease, so that a death is noticed soon.
+SETTINGS = {"UNIT_SECONDS": "10", "POLL_SECONDS": "0.5", "WHISPER_CPU_THREADS": "1"}
+SHORT_LEASE = "update job_type set lease_seconds = 4, backoff_base_seconds = 1"
+
+
+class RunningStack:
+    """docker compose for the project, and what a test wants to know of it."""
+
+    def __init__(self) -> None:
+        self.prometheus_port = free_port()
+        self.environ = {
+            **os.environ, **SETTINGS, "COMPOSE_PROJECT_NAME": PROJECT, "PROMETHEUS_PORT": str(self.prometheus_port),
+        }  # fmt: skip
+
+    def run(self, *command: str, check: bool = True, **options: Any) -> "subprocess.CompletedProcess[str]":
+        options = {"env": self.environ, "timeout": 600} | options
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, **options)
+        if check and done.returncode != 0:
+            raise AssertionError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def compose(self, *arguments: str, **options: Any) -> str:
+        """Output of `docker compose …`; no .env of a developer is read."""
+        return self.run("docker", "compose", "--env-file", "/dev/null", *arguments, **options).stdout.strip()
+
+    def make(self, *arguments: str) -> str:
+        return self.run("make", *arguments, "COMPOSE=docker compose --env-file /dev/null").stdout.strip()
+
+    def remove(self) -> None:
+        self.compose("--profile", "tools", "down", "--volumes", "--remove-orphans", "--timeout", "5")
+
+    def up(self, workers: int) -> None:
+        self.compose("up", "--detach", "--wait", "--scale", f"whisper={workers}")
+
+    def use_short_lease(self) -> None:
+        """Migrate sets the lease of job_type.toml at each `up`; workers read theirs when they start."""
+        self.sql(SHORT_LEASE)
+        self.compose("restart", "--no-deps", "whisper")
+        self.wait_for_workers(2)
+
+    def wait_for_workers(self, count: int) -> None:
+        def are_idle() -> bool:
+            live = {container[:12] for container in self.containers("whisper")}
+            hosts = self.sql("select host from worker where idle").split()
+            return len(live) == count and live <= set(hosts)
+
+        wait_until(are_idle, 60, every=0.5, what=f"{count} idle workers")
+
+    def start_missing_workers(self) -> None:
+        self.compose("up", "--detach", "--no-deps", "--no-recreate", "--wait", "--scale", "whisper=2", "whisper")
+        self.wait_for_workers(2)
+
+    def containers(self, service: str, *, every: bool = False) -> list[str]:
+        return self.compose("ps", "--quiet", *(["--all"] if every else []), service).split()
+
+    def inspect(self, container: str) -> dict[str, Any]:
+        (found,) = json.loads(self.run("docker", "inspect", container).stdout)
+        return dict(found)
+
+    def sql(self, statement: str) -> str:
+        """Unaligned rows of a statement, as superuser."""
+        psql = 'PGPASSWORD=$(cat /run/secrets/superuser) psql -h 127.0.0.1 -U postgres -d jobbko -At -c "$1"'
+        return self.compose("exec", "-T", "db", "sh", "-c", psql, "-", statement)
+
+    def jobs(self, *arguments: str) -> Any:
+        """The command line in its service, as JSON."""
+        return json.loads(self.compose("run", "--rm", "-T", "jobs", *arguments, "--json"))
+
+    def enqueue(self, path: str) -> str:
+        return str(self.jobs("enqueue", "whisper_transcribe", f"path={path}", "language=en")["id"])
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        return dict(json.loads(self.sql(f"select to_jsonb(job_queue) from job_queue where id = '{job_id}'")))
+
+    def wait_for(self, job_id: str, status: str, timeout: float = 120) -> dict[str, Any]:
+        return wait_until(
+            lambda: job if (job := self.job(job_id))["status"] == status else None, timeout, every=0.2, what=status
+        )
+
+    def wait_for_checkpoint(self, job_id: str) -> str:
+        """The container that holds the job, once it has written the first checkpoint."""
+        count = f"select count(*) from job_checkpoint where job_id = '{job_id}'"
+        wait_until(lambda: int(self.sql(count)), 60, every=0.1, what="a checkpoint")
+        job = self.job(job_id)
+        assert job["status"] == "running"
+        return str(job["worker_id"]).partition(":")[0]
+
+    def prometheus(self, query: str) -> list[dict[str, Any]]:
+        url = f"http://127.0.0.1:{self.prometheus_port}/api/v1/query"
+        answered = self.run("curl", "-sS", "--fail", "--get", "--data-urlencode", f"query={query}", url)
+        return list(json.loads(answered.stdout)["data"]["result"])
+
+    def timed(self, *command: str) -> float:
+        started = time.monotonic()
+        self.run(*command)
+        return time.monotonic() - started

@@ -1,0 +1,224 @@
+"""The stack in real containers, as an operator meets it: up, add, enqueue, scale, kill, stop, down and up again.
+
+One stack serves all tests here; each leaves two idle workers or makes them itself. Its images are built from the tree,
+its data is thrown away before and after.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.databases import ROOT
+from tests.e2e.running_stack import PROJECT, RunningStack
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(300)]
+
+SAMPLE = ROOT / "demo" / "sample.mp3"
+WAITING_JOB = "insert into job_queue (job_type, payload) values ('nobodys', '{}')"
+GRACE_SECONDS = 30  # of whisper in compose.yaml
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[RunningStack]:
+    stack = RunningStack()
+    stack.remove()  # what a killed run left
+    try:
+        stack.compose("build", "--quiet")
+        stack.up(workers=2)
+        stack.use_short_lease()
+        for name in ("first.mp3", "second.mp3"):
+            add(stack, name)
+        yield stack
+        print(stack.compose("logs", "--no-color", "--tail", "60"))  # pytest shows it when a test failed
+    finally:
+        stack.remove()
+
+
+@pytest.fixture(scope="module")
+def transcript(stack: RunningStack) -> str:
+    """The text of the sample from an uninterrupted run."""
+    return str(stack.wait_for(stack.enqueue("first.mp3"), "completed")["result"]["text"])
+
+
+@pytest.fixture
+def two_workers(stack: RunningStack) -> RunningStack:
+    stack.start_missing_workers()
+    return stack
+
+
+def add(stack: RunningStack, name: str) -> str:
+    return stack.make("add", f"FILE={SAMPLE}", f"AS={name}")
+
+
+def test_mp3_becomes_a_transcript_beside_the_audio(stack: RunningStack) -> None:
+    """Put into the media volume with `make add`, enqueued through the service `jobs`, done by a real model."""
+    assert "Next: docker compose run --rm jobs enqueue whisper_transcribe path=folder/third.mp3" in add(
+        stack, "folder/third.mp3"
+    )
+    job = stack.wait_for(stack.enqueue("folder/third.mp3"), "completed")
+    listed = stack.compose("run", "--rm", "-T", "--entrypoint", "cat", "add", "/media/folder/third.en.vtt")
+
+    assert "respectable" in job["result"]["text"]
+    assert job["result"]["outputs"]["vtt"] == "folder/third.en.vtt"
+    assert listed.startswith("WEBVTT")
+    assert "respectable" in listed
+    assert job["attempts"] == 0
+
+
+def test_two_jobs_run_at_once_on_two_workers(two_workers: RunningStack) -> None:
+    jobs = [two_workers.enqueue(name) for name in ("first.mp3", "second.mp3")]
+    running = "select count(distinct worker_id) from job_queue where status = 'running'"
+    wait_until(lambda: two_workers.sql(running) == "2", 30, every=0.1, what="both to run at once")
+    workers = {two_workers.wait_for(job, "completed")["worker_id"] for job in jobs}
+
+    assert len(workers) == 2
+
+
+def test_prometheus_sees_each_worker_with_its_own_metrics(two_workers: RunningStack) -> None:
+    """Found by the name that all workers share, however many there are."""
+    live = set(two_workers.sql("select worker_id from worker where idle").split())
+    hosts = {container[:12] for container in two_workers.containers("whisper")}
+
+    def seen() -> bool:
+        infos = two_workers.prometheus('jobqueue_worker_info * on (instance) group_left () (up{job="workers"} == 1)')
+        return {info["metric"]["worker_id"] for info in infos} == {
+            worker for worker in live if worker.partition(":")[0] in hosts
+        }
+
+    wait_until(seen, 60, every=1, what="both workers, up, in Prometheus")
+    assert len({up["metric"]["instance"] for up in two_workers.prometheus('up{job="workers"} == 1')}) == 2
+
+
+def test_killed_worker_loses_nothing(two_workers: RunningStack, transcript: str) -> None:
+    """The other one goes on from the last checkpoint, to the same text; the death stands in the row's history."""
+    stack = two_workers
+    job_id = stack.enqueue("first.mp3")
+    holder = stack.wait_for_checkpoint(job_id)
+    stack.run("docker", "kill", "--signal", "KILL", holder)
+    job = stack.wait_for(job_id, "completed")
+
+    assert not job["worker_id"].startswith(holder)
+    assert job["result"]["text"] == transcript
+    assert job["result"]["timing"]["resumed_units"] >= 1
+    assert stack.sql(f"select outcome from job_attempt where job_id = '{job_id}'") == "lost"
+
+
+def test_worker_that_dies_by_itself_comes_back(two_workers: RunningStack) -> None:
+    """The process is killed, not the container: as when memory runs out."""
+    container = two_workers.containers("whisper")[0]
+    os.kill(two_workers.inspect(container)["State"]["Pid"], signal.SIGKILL)
+    wait_until(lambda: two_workers.inspect(container)["RestartCount"] == 1, 30, what="the container to restart")
+
+    two_workers.wait_for_workers(2)
+    wait_until(lambda: two_workers.inspect(container)["State"]["Health"]["Status"] == "healthy", 60, what="health")
+
+
+def test_stopped_worker_gives_its_job_back_within_the_grace(two_workers: RunningStack, transcript: str) -> None:
+    """SIGTERM: released at once, no attempt charged, and the other one finishes."""
+    stack = two_workers
+    job_id = stack.enqueue("second.mp3")
+    holder = stack.wait_for_checkpoint(job_id)
+    seconds = stack.timed("docker", "stop", holder)
+    state = stack.inspect(holder)["State"]
+    job = stack.wait_for(job_id, "completed")
+
+    assert seconds < GRACE_SECONDS / 3
+    assert state["ExitCode"] == 0
+    assert job["attempts"] == 0
+    assert job["result"]["text"] == transcript
+    assert stack.sql(f"select outcome, charged from job_attempt where job_id = '{job_id}'") == "released|f"
+
+
+def test_worker_is_confined(two_workers: RunningStack) -> None:
+    """Looked at from inside: no root, no capability, nothing to write to, no way out, one secret."""
+    container = two_workers.containers("whisper")[0]
+
+    def inside(script: str) -> str:
+        return two_workers.run("docker", "exec", container, "sh", "-c", script, check=False).stdout.strip()
+
+    assert inside("id -u; id -g") == "10001\n10001"
+    assert inside("grep CapEff /proc/1/status | cut -f2") == "0" * 16
+    assert inside("grep NoNewPrivs /proc/1/status | cut -f2") == "1"
+    assert inside("for f in / /app /opt /usr /models /run/secrets; do touch $f/x 2>/dev/null && echo $f; done") == ""
+    assert inside("ls /run/secrets") == "password"
+    assert inside("awk '$2 == \"00000000\"' /proc/net/route") == "", "no default route"
+    assert two_workers.inspect(container)["HostConfig"]["Memory"] == 3 << 30
+
+
+def test_database_holds_its_own_secret_and_no_more(stack: RunningStack) -> None:
+    assert stack.compose("exec", "-T", "db", "ls", "/run/secrets") == "superuser"
+    (container,) = stack.containers("db")
+    assert stack.inspect(container)["HostConfig"]["PortBindings"] == {}
+
+
+def test_password_opens_the_database_for_its_role(stack: RunningStack) -> None:
+    """`make password` shows it, `make psql` uses it; a new one holds at once."""
+    before = stack.make("password", "ROLE=jobbko_operator")
+    stack.make("new-password", "ROLE=jobbko_operator")
+
+    assert stack.make("password") not in ("", before)
+    for role in ("jobbko_operator", "worker_whisper", "postgres"):
+        assert role in stack.make("psql", f"ROLE={role}", "SQL=select session_user")
+    assert stack.jobs("types")
+
+
+def test_media_folder_that_cannot_be_read_is_told_at_the_start(stack: RunningStack, closed_folder: str) -> None:
+    """The last line of the log names the path and the user, and the exit code says: configuration."""
+    worker = f"{PROJECT}-refused"
+    try:
+        refused = stack.run(
+            "docker", "compose", "--env-file", "/dev/null", "run", "--name", worker, "--no-deps", "-T", "whisper",
+            check=False, timeout=30, env={**stack.environ, "MEDIA_DIR": closed_folder},
+        )  # fmt: skip
+    finally:
+        stack.run("docker", "rm", "--force", worker)
+
+    assert refused.returncode == 78
+    assert "/media" in refused.stdout
+    assert "10001" in refused.stdout
+
+
+@pytest.fixture
+def closed_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A host folder that only its owner may enter."""
+    folder = tmp_path_factory.mktemp("media")
+    folder.chmod(0o700)
+    return str(folder)
+
+
+def test_up_again_changes_nothing_and_down_keeps_the_data(two_workers: RunningStack) -> None:
+    """`up` on a running stack, then `down` and `up`: same containers, then same rows."""
+    stack = two_workers
+    before = [stack.containers(name) for name in ("db", "prometheus", "whisper")]
+    stack.up(workers=2)
+    after = [stack.containers(name) for name in ("db", "prometheus", "whisper")]
+    stack.sql(WAITING_JOB)
+    stack.compose("down", "--timeout", "10")
+    stack.up(workers=1)
+
+    assert after == before
+    assert stack.jobs("list", "--type", "nobodys")
+    assert len(stack.containers("whisper")) == 1
+    for one_shot in ("secrets", "migrate", "model"):
+        (container,) = stack.containers(one_shot, every=True)
+        assert stack.inspect(container)["State"]["ExitCode"] == 0
+
+
+def test_lost_secrets_are_told_and_healed(stack: RunningStack) -> None:
+    """The volume of the secrets is gone, the database's is not: one command lets everything in again."""
+    stack.sql(WAITING_JOB)
+    stack.compose("down", "--timeout", "10")
+    stack.run("docker", "volume", "rm", f"{PROJECT}_secrets")
+    stack.compose("up", "--detach", "migrate", check=False)
+    (migrate,) = stack.containers("migrate", every=True)
+    wait_until(lambda: stack.inspect(migrate)["State"]["Status"] == "exited", 60, what="migrate to end")
+    told = stack.run("docker", "logs", migrate).stderr
+
+    assert stack.inspect(migrate)["State"]["ExitCode"] == 69
+    assert "No data is lost. Next: `make reset-password`" in told
+    stack.make("reset-password")
+    stack.up(workers=1)
+    assert stack.jobs("list", "--type", "nobodys")
