@@ -15,4 +15,5 @@ def is_own(name: str) -> bool:
 
 def inherited_environ() -> dict[str, str]:
     """The caller's environment, without what is set there for another installation of this system."""
-    return {name: value for name, value in os.environ.items() if not is_own(name)}
+    kept = {name: value for name, value in os.environ.items() if not is_own(name)}
+    return kept | {"ORT_DISABLE_TELEMETRY": "1"}  # onnxruntime reports its use to its maker unless told otherwise

@@ -12,13 +12,16 @@ ROW = """\
 select id, status, attempts || '/' || max_attempts as attempts, priority,
        round(extract(epoch from completed_at - started_at), 1) as seconds,
        result ->> 'language' as language, result ->> 'duration' as audio_seconds,
-       left(result ->> 'text', 60) || ' …' as text
+       result -> 'model' ->> 'name' as model, left(result ->> 'text', 60) || ' …' as text
   from job_queue where job_type = 'whisper_transcribe'"""
 
 
-def show_transcript(text: str) -> None:
+def show_transcript(text: str, notes: list[str]) -> None:
+    """The text, and what its reader should know about it."""
     print("\nTranscript:\n")
     print(textwrap.fill(text.strip(), width=100, initial_indent="  ", subsequent_indent="  "))
+    for note in notes:
+        print(f"\n  Note: {note}")
 
 
 def show_row(postgres: EmbeddedPostgres, database: str, password: str) -> None:
@@ -29,7 +32,7 @@ def show_row(postgres: EmbeddedPostgres, database: str, password: str) -> None:
         "PGUSER": "jobbko_reader", "PGPASSWORD": password, "PGCLIENTENCODING": "UTF8",
     }  # fmt: skip
     subprocess.run(
-        [str(installation() / "bin" / "psql"), "--no-psqlrc", "--expanded", "--pset=footer=off",
+        [str(installation() / "bin" / "psql"), "--no-psqlrc", "--expanded", "--pset=pager=off",
          "--set=ON_ERROR_STOP=1", "--command", ROW],
         env=inherited_environ() | login, check=True,
     )  # fmt: skip

@@ -41,6 +41,29 @@ def start_demo(own_tmp: Path, *arguments: str) -> "subprocess.Popen[str]":
     )
 
 
+def demo_in_a_terminal(own_tmp: Path, *arguments: str) -> tuple[int, str]:
+    """Exit code and output of a demo whose input and output are a terminal."""
+    ours, its = os.openpty()
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "demo", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(own_tmp), "TERM": "xterm"},
+        stdin=its,
+        stdout=its,
+        stderr=its,
+        start_new_session=True,
+    )
+    os.close(its)
+    shown = b""
+    with os.fdopen(ours, "rb", buffering=0) as terminal:
+        try:
+            while piece := terminal.read(4096):
+                shown += piece
+        except OSError:  # Linux says so when the last writer is gone
+            pass
+    return demo.wait(30), shown.decode()
+
+
 def processes_of(folder: Path) -> list[psutil.Process]:
     """Processes that were started with the folder in their command or environment."""
     found = []
@@ -64,18 +87,17 @@ def test_demo_transcribes_the_sample_shows_the_row_and_leaves_nothing(own_tmp: P
     output, _ = demo.communicate()
 
     assert demo.returncode == 0, output
-    assert "made still more respectable than he was" in output
+    assert "still more respectable than he was" in " ".join(output.split())
     assert "| completed" in output.split("The row, in SQL")[1]
     assert "Word error rate against sample.txt" in output
     assert "sample.en.vtt" in output
     assert_nothing_is_left(own_tmp)
 
 
-def test_demo_takes_a_recording_of_ones_own(own_tmp: Path, samples: Path) -> None:
-    demo = start_demo(own_tmp, "--mp3", str(samples / "audio" / "jfk.mp3"))
-    output, _ = demo.communicate()
+def test_demo_in_a_terminal_takes_a_recording_of_ones_own(own_tmp: Path, samples: Path) -> None:
+    exit_code, output = demo_in_a_terminal(own_tmp, "--mp3", str(samples / "audio" / "jfk.mp3"))
 
-    assert demo.returncode == 0, output
+    assert exit_code == 0, output
     assert "ask not what your country can do for you" in " ".join(output.split())
     assert_nothing_is_left(own_tmp)
 
@@ -95,15 +117,15 @@ def test_demo_fails_with_the_reason_and_the_workers_log(own_tmp: Path, tmp_path:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
 def test_interrupted_demo_ends_what_it_started(own_tmp: Path, number: signal.Signals) -> None:
-    demo = start_demo(own_tmp)
-    assert demo.stdout is not None
-    for line in demo.stdout:
-        if "jobs watch" in line:
-            break
-    assert len(processes_of(own_tmp)) > 2
+    with start_demo(own_tmp) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if "jobs watch" in line:
+                break
+        assert len(processes_of(own_tmp)) > 2
 
-    demo.send_signal(number)
+        demo.send_signal(number)
 
-    assert demo.wait(60) == 130
-    assert "interrupted" in demo.stdout.read()
+        assert demo.wait(60) == 130
+        assert "interrupted" in demo.stdout.read()
     assert_nothing_is_left(own_tmp)
