@@ -7,7 +7,8 @@ insert into schema_migrations (version, name) values (7, 'sweep');
 set local role jobbko_owner;
 
 -- First point of a grid after a time. Wall-clock arithmetic in the grid's zone: a daily run stays at its hour when
--- the clocks change; an hour that does not exist moves to the first instant after it.
+-- the clocks change. A time that does not exist moves on by the hour that is left out; one that comes twice counts the
+-- second time.
 create function next_slot(p_every interval, p_anchor timestamp, p_time_zone text, p_after timestamptz)
 returns timestamptz
 language sql stable
@@ -15,7 +16,8 @@ set search_path = pg_catalog, public, pg_temp
 as $$
     select min(slot) from (
         select (date_bin(p_every, p_after at time zone p_time_zone, p_anchor) + n * p_every) at time zone p_time_zone
-          from generate_series(0, 2 + ceil(7200 / extract(epoch from p_every))::integer) as n) as grid (slot)
+          from generate_series(-ceil(7200 / extract(epoch from p_every))::integer,
+                               2 + ceil(7200 / extract(epoch from p_every))::integer) as n) as grid (slot)
      where slot > p_after
 $$;
 comment on function next_slot is 'First point of a schedule''s grid after a time';

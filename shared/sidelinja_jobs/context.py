@@ -127,7 +127,7 @@ class Context:
                     if self._link.is_busy:
                         raise RuntimeError("inside ctx.transaction, use its checkpoint argument")
                     return call(conn)
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction) as error:
                 self._link.close()
                 self.log.warning("database not reachable, trying again", error=str(error).strip())
                 time.sleep(min(0.5, self._run.rules.lease_seconds / 16))

@@ -8,6 +8,7 @@ statement did is unknown, and the fence decides.
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,6 @@ _KEEPALIVE = {
     "keepalives_interval": "5",
     "keepalives_count": "3",
     "tcp_user_timeout": "20000",
-    "connect_timeout": "5",
 }
 
 
@@ -72,7 +72,8 @@ def connect(settings: DatabaseSettings, *, name: str, deadline_seconds: float | 
         SettingsError: the URL cannot be read, or the login is refused.
         psycopg.OperationalError: the database is not there.
     """
-    overrides = dict(_KEEPALIVE, application_name=name)
+    deadline_seconds = deadline_seconds or settings.timeout_seconds
+    overrides = dict(_KEEPALIVE, application_name=name, connect_timeout=str(max(2, min(5, ceil(deadline_seconds)))))
     if settings.password is not None:
         overrides["password"] = settings.password
     try:
@@ -91,7 +92,7 @@ def connect(settings: DatabaseSettings, *, name: str, deadline_seconds: float | 
             ) from error
         raise
     set_json_loads(msgspec.json.decode, conn)
-    conn.deadline_seconds = deadline_seconds or settings.timeout_seconds
+    conn.deadline_seconds = deadline_seconds
     return conn
 
 

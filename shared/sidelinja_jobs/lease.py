@@ -151,14 +151,18 @@ class LeaseThread:
                 self._listening_on = conn
             self._read_cancels(conn)
             self._extend(conn)
-            self._keep_house(conn)
-        except (psycopg.OperationalError, psycopg.InterfaceError, JobQueueError) as error:
+        except (psycopg.Error, JobQueueError) as error:
             self._log.warning("heartbeat failed", error=str(error).strip(), held=len(self._runs))
             self._metrics.heartbeat_failures.inc()
             self._link.close()
             for run in self._runs:
                 run.sent_at = 0.0  # as soon as there is a connection again
             self._retry_at = time.monotonic() + min(1.0, self._rules.lease_seconds / 16)
+            return
+        try:
+            self._keep_house(conn)
+        except (psycopg.Error, JobQueueError) as error:  # a sweep that fails must not cost the lease
+            self._log.error("housekeeping failed", error=str(error).strip())
 
     def _read_cancels(self, conn: QueueConnection) -> None:
         for notice in conn.notifies(timeout=0):
@@ -205,7 +209,7 @@ class LeaseThread:
         rules = self._rules
         if run.is_expired:
             run.stop(StopReason.LOST)
-        elif now - run.claimed_at >= rules.longest_run_seconds:
+        elif now - run.started_at >= rules.longest_run_seconds:
             run.stop(StopReason.TIMEOUT)
         elif rules.stall_seconds and now - run.active_at >= rules.stall_seconds:
             run.stop(StopReason.STALLED)

@@ -3,6 +3,7 @@
 Each field has one writer at a time; the lock covers the progress, which both touch.
 """
 
+import math
 import threading
 import time
 from enum import Enum, auto
@@ -35,6 +36,7 @@ class Run:
         self.active_at = claimed_at  # last sign of life of the handler
         self.phase = Phase.WAITING
         self.phase_since = claimed_at
+        self.started_at = claimed_at  # of the handler, which in a batch may begin long after the claim
         self.stop_reason: StopReason | None = None
         self.pressed_at: float | None = None  # since when the handler is being interrupted
         self.press_again_at = 0.0
@@ -61,6 +63,8 @@ class Run:
     def enter(self, phase: Phase) -> None:
         """The main thread goes on to another phase."""
         self.phase, self.phase_since = phase, time.monotonic()
+        if phase is Phase.HANDLING:
+            self.started_at = self.active_at = self.phase_since
 
     @property
     def is_interruptible(self) -> bool:
@@ -72,13 +76,20 @@ class Run:
             self.stop_reason = reason
 
     def report(self, fraction: float | None, note: str | None) -> None:
-        """Progress of the handler, to be sent with the next heartbeat."""
+        """Progress of the handler, to be sent with the next heartbeat.
+
+        Raises:
+            TypeError, ValueError: no number or no text; told here, where the handler can see it.
+        """
+        share = None if fraction is None else float(fraction)
+        if note is not None and not isinstance(note, str):
+            raise TypeError(f"progress note is a {type(note).__name__}, expected a str")
+        if share is not None:
+            share = None if math.isnan(share) else min(max(share, 0.0), 1.0)
         with self._lock:
             self.active_at = time.monotonic()
-            self._progress = (
-                self._progress[0] if fraction is None or fraction != fraction else min(max(fraction, 0.0), 1.0),
-                self._progress[1] if note is None else note,
-            )
+            before = self._progress
+            self._progress = (before[0] if share is None else share, before[1] if note is None else note)
 
     def take_progress(self) -> tuple[float | None, str | None]:
         """The progress that was not sent yet."""

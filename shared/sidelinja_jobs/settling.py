@@ -22,6 +22,7 @@ from sidelinja_jobs.errors import (
     ChildTimeoutError,
     ComeBackLaterError,
     HandlerError,
+    JobQueueError,
     JobStopped,
     LeaseLostError,
     PauseJobTypeError,
@@ -88,6 +89,8 @@ class Ending:
 
 
 LOST = Ending("lost_lease")
+
+_UNRECORDABLE = Failed("bad_outcome", "the outcome of the handler cannot be recorded")
 
 # What run_outcome says of a run that was settled before its connection broke.
 _PAST = {
@@ -175,12 +178,29 @@ def settle(link: Link, run: Run, outcome: Outcome, interruptible: Interruptible)
             link.tidy()
         except LeaseLostError:
             return LOST
-        except (psycopg.OperationalError, psycopg.InterfaceError):
+        except (psycopg.Error, JobQueueError, TypeError, ValueError, OverflowError) as error:
+            if _is_unrecordable(error) and outcome != _UNRECORDABLE:
+                outcome = _recordable(outcome, error)
+                continue
             link.close()
             in_doubt = True
             if run.is_expired:
                 return LOST
             time.sleep(min(0.5, run.rules.lease_seconds / 16))
+
+
+def _recordable(outcome: Outcome, error: Exception) -> Failed:
+    """In place of an outcome whose own values the database refuses, such as a time that is no time."""
+    if isinstance(outcome, Failed) and outcome.error_class == _UNRECORDABLE.error_class:
+        return _UNRECORDABLE
+    return Failed(_UNRECORDABLE.error_class, f"{_UNRECORDABLE.message}: {_text_of(error)}")
+
+
+def _is_unrecordable(error: Exception) -> bool:
+    """Whether the values are at fault, not the server (a value that psycopg cannot send has no SQLSTATE)."""
+    if isinstance(error, psycopg.ProgrammingError):
+        return error.sqlstate is None
+    return isinstance(error, RefusedError | psycopg.DataError | TypeError | ValueError | OverflowError)
 
 
 def settle_stopped(conn: QueueConnection, run: Run, reason: StopReason) -> Ending:

@@ -109,8 +109,8 @@ class Worker:
                 self._work(runs)
             else:
                 self._wait()
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            self.log.warning("database lost, trying again", error=str(error).strip())
+        except psycopg.Error as error:  # away, read-only after a failover, functions just being replaced
+            self.log.warning("database trouble, trying again", error=str(error).strip())
             self._link.close()
             self._waker.wait(min(self._settings.poll_seconds, 1.0))
 
