@@ -34,6 +34,7 @@ HEALTH_SECONDS = 5.0
 CONTACT_SECONDS = 30.0  # without the database for this long, the process is not well
 GUARD_SECONDS = 10.0  # past the lease, so that a process that slept through it may still end in order
 COMPLETING_SECONDS = 5.0  # the last writes of a handler may take this long when it is to stop: its work is done
+HANG_SECONDS = 10.0  # longer than a few statements that run into their deadlines
 PRESS_SECONDS = 1.0  # between two interrupts of a handler that did not leave at the first
 STUCK_SECONDS = 5.0  # a handler that does not leave for this long after an interrupt is in native code
 EXIT_STUCK = 70
@@ -73,6 +74,7 @@ class LeaseThread:
         self._retry_at = now
         self._guarded_until: float | None = None
         self.failed = False
+        self._ticked = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def start(self) -> None:
@@ -82,7 +84,7 @@ class LeaseThread:
         """Ends the thread; the main thread holds nothing any more."""
         self._closed = True
         self._waker.wake()
-        self._thread.join(timeout=15)
+        self._thread.join(timeout=0 if self.failed else 15)  # a thread that hangs ends with the process
         faulthandler.cancel_dump_traceback_later()
         self._health_file.unlink(missing_ok=True)
 
@@ -94,6 +96,18 @@ class LeaseThread:
         """This run has ended."""
         run.phase = Phase.DONE
         self._runs = [held for held in self._runs if held is not run]
+
+    def require_alive(self) -> None:
+        """After a run was lost: a thread that hangs keeps no further lease, so the process must end.
+
+        Waits for a sign of the thread, which may be waiting for the database, for a lease at most.
+        """
+        self._ticked.clear()
+        self._waker.wake()
+        if not self._ticked.wait(timeout=max(self._rules.lease_seconds, HANG_SECONDS)):
+            self._log.critical("lease thread hangs, ending the process")
+            self.failed = True
+            self._stopping.set()
 
     def polled(self) -> None:
         """The main thread has claimed, or tried to, without an error."""
@@ -125,6 +139,7 @@ class LeaseThread:
             self._note_stop()
         if time.monotonic() >= self._retry_at:
             self._talk()
+        self._ticked.set()
         now = time.monotonic()
         for run in self._runs:
             if run.is_interruptible:

@@ -49,9 +49,9 @@ class MigrateSettings:
     superuser_url: str | None = setting("MIGRATE_DATABASE_URL", default=None, secret=True)
     url: str | None = setting("DATABASE_URL", default=None, secret=True, help="where the first is not set")
     password: str | None = setting("DATABASE_PASSWORD", default=None, secret=True, help="overrides the URL's")
-    init_folder: Path = setting("INIT_FOLDER", default=ROOT / "db" / "init", help="numbered SQL files")  # noqa: RUF009
-    services_folder: Path = setting("SERVICES_FOLDER", default=ROOT / "services")  # noqa: RUF009
-    secrets_folder: Path | None = setting("SECRETS_FOLDER", default=None, help="unset: set no passwords")  # noqa: RUF009
+    init_folder: Path = setting("INIT_FOLDER", default=ROOT / "db" / "init", help="numbered SQL files")
+    services_folder: Path = setting("SERVICES_FOLDER", default=ROOT / "services")
+    secrets_folder: Path | None = setting("SECRETS_FOLDER", default=None, help="unset: set no passwords")
     wait_seconds: float = setting("MIGRATE_WAIT_SECONDS", default=60.0, minimum=0, help="for a starting database")
     log_format: str = setting("LOG_FORMAT", default="auto", choices=("auto", "json", "console"))
     log_level: str = setting("LOG_LEVEL", default="info", choices=("debug", "info", "warning", "error"))

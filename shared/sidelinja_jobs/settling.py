@@ -34,7 +34,7 @@ from sidelinja_jobs.errors import (
 from sidelinja_jobs.models import Settled
 from sidelinja_jobs.run import Phase, Run
 
-SETTLE_SECONDS = 60.0  # deadline of a statement that settles: a result may have 16 MB
+SETTLE_SECONDS = 60.0  # deadline of a statement that settles (a result may have 16 MB), if the lease lasts so long
 Interruptible = Callable[[Run, Phase], AbstractContextManager[None]]
 Writes = Callable[[psycopg.Connection[Any]], None]
 
@@ -168,7 +168,7 @@ def settle(link: Link, run: Run, outcome: Outcome, interruptible: Interruptible)
             conn = link.open()
             if in_doubt and (past := queue.run_outcome(conn, run)) != "running":
                 return _PAST.get(past, LOST)
-            with conn.deadline(max(conn.deadline_seconds or 0, SETTLE_SECONDS)):
+            with conn.deadline(min(SETTLE_SECONDS, max(run.deadline - time.monotonic(), 1.0))):
                 if not isinstance(outcome, Completed):
                     return _settle_once(conn, run, outcome)
                 ending = _complete(conn, run, outcome, interruptible)

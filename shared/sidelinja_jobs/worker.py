@@ -32,7 +32,7 @@ from sidelinja_jobs.metrics import WorkerMetrics, serve_metrics
 from sidelinja_jobs.models import Claim, Job, Rules
 from sidelinja_jobs.run import Phase, Run
 from sidelinja_jobs.settings import WorkerSettings, load_settings
-from sidelinja_jobs.settling import Completed, Ending, Outcome, Stopped, outcome_of, settle
+from sidelinja_jobs.settling import LOST, Completed, Ending, Outcome, Stopped, outcome_of, settle
 from sidelinja_jobs.version import VERSION
 
 EXIT_UNAVAILABLE = 69  # the database stayed away at start (sysexits.h EX_UNAVAILABLE)
@@ -232,6 +232,8 @@ class Worker:
         self._link.tidy()
         ending = settle(self._link, run, outcome, self._interrupter.interruptible)
         self._lease.drop(run)
+        if ending is LOST:
+            self._lease.require_alive()
         self._record(ending, time.monotonic() - started, log)
 
     def _attempt(self, run: Run, log: Any) -> Outcome:
