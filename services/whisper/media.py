@@ -175,6 +175,8 @@ def _refuse_os_error(root: Path, path: str, error: OSError) -> NoReturn:
             _refuse(root, path, "not_found", "the file system takes no name that long", cause=error)
         case errno.ENXIO:
             _refuse(root, path, "not_a_file", "expected a regular file, found a socket", cause=error)
+        case errno.EINVAL:  # it was a link when looked at, and none when read
+            raise FileChangedError(f"{path!r} was exchanged while it was looked up") from error
     raise error
 
 

@@ -1,0 +1,78 @@
+"""The payload takes what is documented and nothing else."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from services.whisper.languages import LANGUAGES
+from services.whisper.payload import WhisperPayload
+
+
+def read(payload: dict[str, Any]) -> WhisperPayload:
+    return msgspec.convert(payload, WhisperPayload)
+
+
+def test_path_alone_is_enough() -> None:
+    payload = read({"path": "2026/ep042.mp3"})
+
+    assert payload.language == "no"
+    assert payload.outputs == ("vtt", "srt", "txt", "json")
+    assert not payload.analyze
+    assert not payload.word_timestamps
+
+
+def test_everything_at_once() -> None:
+    payload = read(
+        {
+            "path": "a.mp3",
+            "language": "auto",
+            "hotwords": ["Kygo"],
+            "prompt": "Hei.",
+            "word_timestamps": True,
+            "outputs": [],
+            "analyze": True,
+            "episode_id": 42,
+        }
+    )
+
+    assert (payload.language, payload.hotwords, payload.outputs, payload.episode_id) == ("auto", ("Kygo",), (), 42)
+
+
+@pytest.mark.parametrize(
+    ("payload", "named"),
+    [
+        ({}, "path"),
+        ({"path": ""}, "path"),
+        ({"path": "a" * 1025}, "path"),
+        ({"path": None}, "path"),
+        ({"path": ["a.mp3"]}, "path"),
+        ({"path": "a", "langage": "no"}, "langage"),
+        ({"path": "a", "language": "norsk"}, "language"),
+        ({"path": "a", "language": "xx"}, "language"),
+        ({"path": "a", "hotwords": "Kygo"}, "hotwords"),
+        ({"path": "a", "hotwords": [""]}, "hotwords"),
+        ({"path": "a", "hotwords": ["a"] * 101}, "hotwords"),
+        ({"path": "a", "prompt": "a" * 1001}, "prompt"),
+        ({"path": "a", "word_timestamps": "yes"}, "word_timestamps"),
+        ({"path": "a", "outputs": ["docx"]}, "outputs"),
+        ({"path": "a", "analyze": 1}, "analyze"),
+        ({"path": "a", "episode_id": {"id": 1}}, "episode_id"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(payload: dict[str, Any], named: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=named):
+        read(payload)
+
+
+def test_languages_are_those_of_the_library() -> None:
+    from faster_whisper.tokenizer import _LANGUAGE_CODES
+
+    assert set(_LANGUAGE_CODES) == LANGUAGES
+
+
+def test_schema_can_be_shown_to_people() -> None:
+    schema = msgspec.json.schema(WhisperPayload)["$defs"]["WhisperPayload"]
+
+    assert schema["additionalProperties"] is False
+    assert all("description" in str(field) for field in schema["properties"].values())
