@@ -77,6 +77,7 @@ create table job_queue (
     progress            real,
     progress_note       text,
     cancel_requested_at timestamptz,
+    cancel_reason       text,
     unique_key          text,
     rerun_requested_at  timestamptz,
     rerun_payload       jsonb,
@@ -116,6 +117,7 @@ comment on column job_queue.lease_until is 'The run is lost when this passes wit
 comment on column job_queue.progress is 'Share done of the present run, 0 to 1';
 comment on column job_queue.progress_note is 'What the present run is at, in words';
 comment on column job_queue.cancel_requested_at is 'Someone asked to cancel the present run';
+comment on column job_queue.cancel_reason is 'Why, in their words';
 comment on column job_queue.unique_key is 'At most one waiting or running job per job_type and key';
 comment on column job_queue.rerun_requested_at is 'The key was enqueued again while this job ran: one more job follows it';
 comment on column job_queue.rerun_payload is 'Payload of the job that follows, the newest one asked for';

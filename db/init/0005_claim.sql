@@ -128,7 +128,7 @@ begin
            set status = 'running', started_at = clock_timestamp(), worker_id = p_worker_id,
                lease_token = gen_random_uuid(),
                lease_until = clock_timestamp() + make_interval(secs => v_type.lease_seconds),
-               progress = null, progress_note = null, cancel_requested_at = null
+               progress = null, progress_note = null, cancel_requested_at = null, cancel_reason = null
          where job.id = any (array(select picked.id from picked))
         returning job.id,
                   case when octet_length(job.payload::text) <= v_type.payload_limit_bytes then job.payload end,

@@ -46,7 +46,7 @@ begin
            scheduled_for = case when v_cancelled then scheduled_for else coalesce(p_next, scheduled_for) end,
            completed_at = case when v_cancelled or p_next is null then clock_timestamp() end,
            error_class = case when v_cancelled then 'cancelled' when v_failed then p_error_class else error_class end,
-           error_msg = case when v_cancelled then 'cancelled while running'
+           error_msg = case when v_cancelled then 'cancelled while running' || coalesce(': ' || cancel_reason, '')
                             when v_failed then left(p_error_msg, 8000) else error_msg end,
            postponements = postponements + (p_outcome = 'postponed' and not v_cancelled)::integer,
            lease_token = null, lease_until = null

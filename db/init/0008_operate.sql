@@ -26,7 +26,7 @@ begin
     update job_attempt set forgiven = true where job_id = p_job_id and not forgiven;
     update job_queue
        set status = 'pending', attempts = 0, postponements = 0, scheduled_for = now(), completed_at = null,
-           error_class = null, error_msg = null, cancel_requested_at = null, rerun_requested_at = null,
+           error_class = null, error_msg = null, cancel_requested_at = null, cancel_reason = null, rerun_requested_at = null,
            rerun_payload = null, lease_token = null, worker_id = null, progress = null, progress_note = null
      where id = p_job_id;
     return 'retried';
@@ -51,7 +51,9 @@ begin
     elsif v_job.status in ('completed', 'error') then
         raise exception 'job % has ended already: %', p_job_id, v_job.status using errcode = 'JQ002';
     elsif v_job.status = 'running' then
-        update job_queue set cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp())
+        update job_queue
+           set cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp()),
+               cancel_reason = coalesce(left(p_reason, 1000), cancel_reason)
          where id = p_job_id;
         perform pg_notify('job_cancel', left(v_job.worker_id, 1000)) where v_job.worker_id is not null;
         return 'requested';
