@@ -19,6 +19,7 @@ from sidelinja_jobs.cli.schemas import problems
 from sidelinja_jobs.cli.watching import follow
 
 SMALLINT = click.IntRange(-32768, 32767)
+KEY_CHARACTERS = 500  # as sidelinja_jobs.enqueue takes them
 _MOST_PROBLEMS = 5
 
 
@@ -56,6 +57,8 @@ def enqueue(
         raise RefusedError("the payload is given in more than one way", "use KEY=VALUE, --payload or --payload-file")
     if at_time and in_duration:
         raise RefusedError("--at and --in are both given", "use one of them")
+    if (key := columns["key"]) is not None and not 1 <= len(key) <= KEY_CHARACTERS:
+        raise RefusedError(f"--key has {len(key)} characters, expected 1 to {KEY_CHARACTERS}", "give another key")
     in_seconds = parse_duration(in_duration) if in_duration else None
     given = _given_payload(payload, payload_file)
     with open_database() as database:

@@ -161,7 +161,6 @@ def _each(texts: Iterable[str], change: Callable[[str], tuple[UUID, Any]], *, as
 
 def _state_error(error: CommandError) -> CommandError:
     """A function that refuses an operation refuses it for the state that the job is in."""
-    from_database = error.__cause__ is not None
-    if isinstance(error, RefusedError) and from_database:
+    if getattr(error.__cause__, "sqlstate", None) == "JQ002":
         return NotPossibleError(error.message, error.next_step)
     return error
