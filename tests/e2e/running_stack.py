@@ -12,7 +12,7 @@ from tests.waiting import wait_until
 
 PROJECT = "jobbko-test"
 # Short units, so that there is a checkpoint to resume from; a short lease, so that a death is noticed soon.
-SETTINGS = {"UNIT_SECONDS": "10", "POLL_SECONDS": "0.5", "WHISPER_CPU_THREADS": "1"}
+SETTINGS = {"JOBBKO_VERSION": "test", "UNIT_SECONDS": "10", "POLL_SECONDS": "0.5", "WHISPER_CPU_THREADS": "1"}
 SHORT_LEASE = "update job_type set lease_seconds = 4, backoff_base_seconds = 1"
 
 

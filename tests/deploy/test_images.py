@@ -1,0 +1,111 @@
+"""The images as built: what is in them, what is not, and how large they are above their base."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.databases import ROOT
+from tests.deploy.stack import SERVICES
+from tests.deploy.test_dockerfiles import BASE, DOCKERFILES
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
+NAMES = [path.parent.name for path in DOCKERFILES]
+EVERY = pytest.mark.parametrize("name", NAMES)
+MEGABYTES_ABOVE_BASE = {"admin": 40, "whisper": 470}
+
+
+def docker(*arguments: str, stdin: str | None = None, check: bool = True) -> "subprocess.CompletedProcess[str]":
+    done = subprocess.run(["docker", *arguments], cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=600)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+def inside(image: str, *command: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
+    return docker("run", "--rm", "--network", "none", "--read-only", image, *command, check=check)
+
+
+@pytest.fixture(scope="module")
+def images() -> Iterator[dict[str, str]]:
+    """Every image, built as compose.yaml builds it."""
+    tags = {}
+    for name in NAMES:
+        tags[name] = f"jobbko-{name}:test"
+        docker("build", "--quiet", "--tag", tags[name], "--file", f"services/{name}/Dockerfile", ".")
+    yield tags
+    docker("image", "rm", *tags.values(), check=False)  # the layers stay in the build's cache
+
+
+@EVERY
+def test_image_is_small(images: dict[str, str], name: str) -> None:
+    def size_bytes(image: str) -> int:
+        return int(docker("image", "inspect", "--format", "{{.Size}}", image).stdout)
+
+    above = (size_bytes(images[name]) - size_bytes(BASE)) / 1e6
+    assert above <= MEGABYTES_ABOVE_BASE[name], f"{name} is {above:.0f} MB above {BASE}"
+
+
+@EVERY
+def test_image_runs_the_command_line_as_nobody_in_particular(images: dict[str, str], name: str) -> None:
+    assert "enqueue" in inside(images[name], "jobs", "--help").stdout
+    assert inside(images[name], "id", "-u").stdout == "10001\n"
+    assert inside(images[name], "python", "-c", "import sidelinja_jobs.migrate, services").returncode == 0
+
+
+@EVERY
+def test_image_holds_only_its_own_service_and_no_leftovers(images: dict[str, str], name: str) -> None:
+    found = inside(
+        images[name], "find", "/app", "(", "-name", "*.py", "-o", "-name", "__pycache__", "-o", "-name", ".*", ")"
+    )
+    strays = [
+        path
+        for path in found.stdout.split()
+        if not path.startswith(("/app/shared/sidelinja_jobs/", f"/app/services/{name}/"))
+    ]
+
+    assert strays == []
+    assert "__pycache__" not in found.stdout
+    assert (
+        inside(images[name], "find", "/opt", "/root", "-name", "tests", "-o", "-name", ".cache", check=False).stdout
+        == ""
+    )
+    for tool in ("gcc", "uv", "git", "curl"):
+        assert inside(images[name], "which", tool, check=False).returncode != 0
+
+
+def test_tools_image_does_without_what_only_whisper_needs(images: dict[str, str]) -> None:
+    for module in ("numpy", "av", "faster_whisper"):
+        assert inside(images["admin"], "python", "-c", f"import {module}", check=False).returncode != 0
+
+
+def test_tools_image_knows_every_job_type(images: dict[str, str]) -> None:
+    found = inside(images["admin"], "find", "/app/services", "-name", "job_type.toml").stdout.split()
+    assert sorted(found) == sorted(f"/app/{path.relative_to(ROOT)}" for path in ROOT.glob("services/*/job_type.toml"))
+
+
+def test_build_context_holds_nothing_but_the_parts_of_images(tmp_path: Path) -> None:
+    docker(
+        "build",
+        "--quiet",
+        "--output",
+        f"type=local,dest={tmp_path}",
+        "--file",
+        "-",
+        ".",
+        stdin="FROM scratch\nCOPY . /\n",
+    )
+    files = [path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()]
+
+    assert {path.parts[0] for path in files} == {"shared", "services", "db"}
+    assert not any(part.startswith(".") or part == "__pycache__" for path in files for part in path.parts)
+
+
+def test_prometheus_accepts_its_configuration() -> None:
+    config = ROOT / "services" / "prometheus" / "prometheus.yml"
+    image = SERVICES["prometheus"]["image"]
+    checked = docker(
+        "run", "--rm", "--network", "none", "--volume", f"{config}:/prometheus.yml:ro", "--entrypoint", "promtool",
+        image, "check", "config", "/prometheus.yml",
+    )  # fmt: skip
+    assert "SUCCESS" in checked.stdout
