@@ -1,5 +1,7 @@
 """What the whisper worker reads from its environment, beside the settings of every worker."""
 
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,10 +35,17 @@ class WhisperSettings:
     )
 
     def require_folders(self) -> None:
-        """Raises SettingsError when a folder that must be there is not."""
+        """Raises SettingsError when a folder is not there, or closed to this user."""
         problems = []
         if not self.media_root.is_dir():
             problems.append(f"MEDIA_ROOT is {str(self.media_root)!r}, expected a folder; mount the audio there")
+        elif not os.access(self.media_root, os.R_OK | os.X_OK):
+            state = self.media_root.stat()
+            problems.append(
+                f"MEDIA_ROOT is {str(self.media_root)!r}, which uid {os.getuid()}, gid {os.getgid()} may not read: "
+                f"it belongs to {state.st_uid}:{state.st_gid}, mode {stat.S_IMODE(state.st_mode):04o}; run the worker "
+                "as its owner (in the stack: MEDIA_UID, MEDIA_GID) or open the folder"
+            )
         if self.output_root is not None and not self.output_root.is_dir():
             problems.append(
                 f"OUTPUT_ROOT is {str(self.output_root)!r}, expected a folder; make it or unset the setting"
