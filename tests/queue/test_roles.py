@@ -1,0 +1,270 @@
+"""Who may do what, proven by trying it through each login; and how the functions that lend rights are made."""
+
+import secrets
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from sidelinja_jobs import enqueue, enqueue_many, queue
+from sidelinja_jobs.errors import LeaseLostError, NotAllowedError
+from tests.databases import Database
+from tests.sessions import claim_one, refused, worker_session
+
+ROLES = ("operator", "producer", "plain", "metrics", "reader", "worker_test")
+TABLES = (
+    "job_queue",
+    "job_type",
+    "job_attempt",
+    "job_checkpoint",
+    "job_schedule",
+    "job_event",
+    "worker",
+    "schema_migrations",
+)
+EVERY_TABLE = frozenset(TABLES)
+QUEUE = frozenset({"job_queue"})
+SCHEDULE = frozenset({"job_schedule"})
+NONE: frozenset[str] = frozenset()
+HISTORY = frozenset({"schema_migrations"})  # what the schema's version is, everyone may know
+
+# Role -> the tables of which it may select, insert, update, delete rows (whole rows: `select *`).
+MAY = {
+    "operator": (EVERY_TABLE, SCHEDULE, SCHEDULE, SCHEDULE),
+    "producer": (HISTORY, QUEUE, NONE, NONE),  # five columns, see below
+    "plain": (HISTORY | QUEUE, QUEUE, QUEUE, NONE),
+    "metrics": (HISTORY, NONE, NONE, NONE),
+    "reader": (EVERY_TABLE, NONE, NONE, NONE),
+    "worker_test": (HISTORY, NONE, NONE, NONE),
+}
+STATEMENTS = (
+    "select * from {table} limit 0",
+    "insert into {table} default values",
+    "update {table} set {column} = null where false",
+    "delete from {table} where false",
+)
+COLUMN = {"job_queue": "payload", "job_type": "role", "job_schedule": "payload", "worker": "host"} | {
+    "job_attempt": "outcome", "job_checkpoint": "data", "job_event": "actor", "schema_migrations": "name",
+}  # fmt: skip
+
+FUNCTIONS = {
+    "enqueue": {"enqueue_job", "enqueue_jobs"},
+    "work": {
+        "register_worker", "unregister_worker", "beat_worker", "set_worker_idle", "claim_jobs", "extend_leases",
+        "confirm_run", "write_checkpoint", "read_checkpoints", "drop_checkpoints", "complete_job", "fail_job",
+        "postpone_job", "release_job", "run_outcome", "sweep_jobs", "pause_job_type", "resume_job_type",
+    },
+    "operate": {
+        "retry_job", "cancel_job", "pause_job_type", "resume_job_type", "sweep_jobs", "next_slot", "explain_job",
+    },
+}  # fmt: skip
+MAY_EXECUTE = {
+    "operator": FUNCTIONS["enqueue"] | FUNCTIONS["operate"],
+    "producer": FUNCTIONS["enqueue"],
+    "plain": set(),
+    "metrics": set(),
+    "reader": {"explain_job"},
+    "worker_test": FUNCTIONS["enqueue"] | FUNCTIONS["work"],
+}
+OWN_FUNCTIONS = """
+    select p.oid::regprocedure::text as signature, proname as name, proowner::regrole::text as owner, prosecdef,
+           array_to_string(proconfig, '; ') as settings, prorettype = 'trigger'::regtype as is_trigger,
+           array(select argtype::regtype::text from unnest(proargtypes) as argtype) as arguments
+      from pg_proc as p where pronamespace = 'public'::regnamespace order by 1
+"""
+
+
+def is_allowed(conn: Any, statement: str) -> bool:
+    """Whether a statement gets past the check of rights, whatever else becomes of it; nothing of it stays."""
+    try:
+        with conn.transaction(force_rollback=True):
+            conn.execute(statement)
+    except psycopg.errors.InsufficientPrivilege as error:
+        # Our own functions answer with the same SQLSTATE once they are inside.
+        return not str(error).startswith("permission denied for")
+    except psycopg.Error:
+        return True
+    return True
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_reads_and_writes_exactly_its_tables(database: Database, role: str) -> None:
+    conn = database.connect(role)
+
+    found = tuple(
+        frozenset(table for table in TABLES if is_allowed(conn, statement.format(table=table, column=COLUMN[table])))
+        for statement in STATEMENTS
+    )
+
+    assert found == MAY[role]
+    assert [table for table in TABLES if is_allowed(conn, f"truncate {table}")] == []
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_calls_exactly_its_functions(database: Database, role: str) -> None:
+    conn = database.connect(role)
+    allowed = set()
+    for function in database.rows(OWN_FUNCTIONS):
+        if function["is_trigger"]:
+            continue
+        arguments = ", ".join(f"null::{argument}" for argument in function["arguments"])
+        if is_allowed(conn, f"select {function['name']}({arguments})"):
+            allowed.add(function["name"])
+
+    assert allowed == MAY_EXECUTE[role]
+
+
+def test_every_function_belongs_to_the_owner_and_finds_its_names_where_nobody_else_can_put_any(
+    database: Database,
+) -> None:
+    functions = database.rows(OWN_FUNCTIONS)
+
+    assert len(functions) > 30
+    for function in functions:
+        assert function["owner"] == "jobbko_owner", function
+        path = [setting for setting in (function["settings"] or "").split("; ") if setting.startswith("search_path=")]
+        assert path == ["search_path=pg_catalog, public, pg_temp"], function
+
+
+def test_nothing_is_open_to_public_but_the_version_of_the_schema(database: Database) -> None:
+    functions = database.rows(
+        """select proname from pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) as a
+            where pronamespace = 'public'::regnamespace and a.grantee = 0"""
+    )
+    relations = database.rows(
+        """select relname, a.privilege_type from pg_class, aclexplode(relacl) as a
+            where relnamespace = 'public'::regnamespace and a.grantee = 0"""
+    )
+
+    assert functions == []
+    assert relations == [{"relname": "schema_migrations", "privilege_type": "SELECT"}]
+
+
+def test_everything_belongs_to_a_role_that_nobody_can_become(database: Database) -> None:
+    owners = database.rows(
+        """select relname, relowner::regrole::text as owner from pg_class
+            where relnamespace = 'public'::regnamespace and relname !~ '^schema_migrations'"""
+    )
+    roles = database.rows(
+        """select rolname from pg_roles where rolname ~ '^(jobbko|worker)_'
+              and (rolsuper or rolcreaterole or rolcreatedb or rolbypassrls or rolreplication)"""
+    )
+
+    assert {owner["owner"] for owner in owners} == {"jobbko_owner"}
+    assert roles == []
+    assert not database.value("select rolcanlogin from pg_roles where rolname = 'jobbko_owner'")
+    assert database.rows("select member from pg_auth_members where roleid = 'jobbko_owner'::regrole") == []
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_role_makes_objects_or_lifts_itself(database: Database, role: str) -> None:
+    conn = database.connect(role)
+    for statement in (
+        "create table mine (a int)",
+        "create temporary table job_type (name text, role name)",
+        "create function claim_jobs() returns int language sql as 'select 1'",
+        "create schema mine",
+        "create role worker_other",
+        "set role jobbko_owner",
+        "set session authorization jobbko_owner",
+        "set session_replication_role = replica",
+        "alter table job_queue disable trigger all",
+        "drop trigger record_enqueue on job_queue",
+        "alter role worker_foreign password 'x'",
+        "copy job_queue to program 'cat'",
+        "select pg_read_file('/etc/passwd')",
+        "select rolpassword from pg_authid",
+        "create extension pg_trgm",
+    ):
+        with refused("42501"):
+            conn.execute(statement)
+
+
+# ---------------------------------------------------------------- workers
+
+
+@pytest.fixture
+def foreign_run(database: Database) -> Any:
+    """A run of another worker's type, whose id and token have become known."""
+    database.enqueue("foreign_job", {"secret": True})
+    conn = worker_session(database, "worker_foreign", "foreign_job", "f1")
+    run = claim_one(conn, "foreign_job", "f1")
+    queue.write_checkpoint(conn, run, {"secret": True}, 1)
+    return run
+
+
+def test_a_worker_cannot_touch_anothers_run_even_with_its_token(database: Database, foreign_run: Any) -> None:
+    conn = worker_session(database)
+    before = database.job(foreign_run.id)
+
+    for write in (
+        lambda: queue.confirm(conn, foreign_run),
+        lambda: queue.write_checkpoint(conn, foreign_run, {}, 2),
+        lambda: queue.read_checkpoints(conn, foreign_run),
+        lambda: queue.drop_checkpoints(conn, foreign_run),
+        lambda: queue.complete(conn, foreign_run, {}),
+        lambda: queue.fail(conn, foreign_run, "X", "x"),
+        lambda: queue.postpone(conn, foreign_run, None, "x"),
+        lambda: queue.release(conn, foreign_run, "x"),
+    ):
+        with pytest.raises(LeaseLostError):
+            write()
+    assert queue.extend(conn, [foreign_run], [(0.9, "mine")]) == {}
+    assert queue.run_outcome(conn, foreign_run) == "lost"
+
+    assert database.job(foreign_run.id) == before
+    assert database.value("select count(*) from job_checkpoint") == 1
+
+
+def test_a_worker_cannot_pose_as_another(database: Database, foreign_run: Any) -> None:
+    conn = database.connect("worker_test")
+    conn.execute("select register_worker('f1', 'test_job', 'x', 'x', 1)")
+    conn.execute("select set_worker_idle('f1')")
+    conn.execute("select unregister_worker('f1')")
+
+    assert conn.execute("select beat_worker('f1')").fetchone() == (False,)
+    worker = database.row("select * from worker")
+    assert (worker["job_type"], worker["host"], worker["idle"]) == ("foreign_job", "host", False)
+    with refused("42501"):
+        conn.execute("select register_worker('w1', 'foreign_job', 'x', 'x', 1)")
+
+
+def test_a_worker_enqueues_its_own_types_and_their_follow_ups_only(database: Database) -> None:
+    database.add_job_type("first_job", "worker_first", follow_ups=["second_job"])
+    conn = database.connect("worker_first")
+
+    enqueue(conn, "first_job", {})
+    enqueue_many(conn, "second_job", [{}, {}])
+    for attempt in (lambda: enqueue(conn, "test_job", {}), lambda: enqueue_many(conn, "test_job", [{}])):
+        with pytest.raises(NotAllowedError, match="add the type to follow_ups"):
+            attempt()
+    with refused("42501"):
+        conn.execute("insert into job_queue (job_type, payload) values ('first_job', '{}')")
+
+    assert database.value("select count(*) from job_queue") == 3
+
+
+def test_the_producer_writes_five_columns_and_reads_ids(database: Database) -> None:
+    conn = database.connect("producer")
+    for column in ("status", "result", "attempts", "worker_id", "lease_token", "unique_key", "id"):
+        with refused("42501"):
+            conn.execute(f"insert into job_queue (job_type, payload, {column}) values ('test_job', '{{}}', default)")
+    for column in ("payload", "status", "result"):
+        with refused("42501"):
+            conn.execute(f"select {column} from job_queue")
+
+    job_id: UUID = conn.execute("insert into job_queue (job_type, payload) values ('t', '{}') returning id").fetchone()[
+        0
+    ]
+    assert conn.execute("select id from job_queue").fetchall() == [(job_id,)]
+
+
+def test_strangers_cannot_connect(database: Database) -> None:
+    stranger = f"stranger_{secrets.token_hex(4)}"
+    database.rows(f"create role {stranger} login password 'x'")
+    try:
+        with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
+            psycopg.connect(database.dsn(), user=stranger, password="x")
+    finally:
+        database.rows(f"drop role {stranger}")
