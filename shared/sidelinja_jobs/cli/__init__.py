@@ -16,7 +16,8 @@ from sidelinja_jobs.cli.completing import COMPLETE_VARIABLE, completion
 from sidelinja_jobs.cli.discovery import service_commands
 from sidelinja_jobs.cli.enqueueing import enqueue
 from sidelinja_jobs.cli.exits import MEANINGS, ExitCode
-from sidelinja_jobs.cli.listing import list_jobs, types, workers
+from sidelinja_jobs.cli.fleet import types, workers
+from sidelinja_jobs.cli.listing import list_jobs
 from sidelinja_jobs.cli.migrating import migrate
 from sidelinja_jobs.cli.operating import cancel, pause, resume, retry
 from sidelinja_jobs.cli.showing import show, why

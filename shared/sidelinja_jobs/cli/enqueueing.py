@@ -37,6 +37,7 @@ _MOST_PROBLEMS = 5
 @click.option("--wait", is_flag=True, help="Watch the job until it ends; exit code 1 if it ends in error.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def enqueue(
+    *,
     job_type: str,
     pairs: tuple[str, ...],
     payload: str | None,
@@ -53,26 +54,16 @@ def enqueue(
     A VALUE that is JSON is taken as JSON (language=no is text, word_timestamps=true is a boolean), unless the worker
     wants text in that field.
     """
-    if sum([bool(pairs), payload is not None, payload_file is not None]) > 1:
-        raise RefusedError("the payload is given in more than one way", "use KEY=VALUE, --payload or --payload-file")
-    if at_time and in_duration:
-        raise RefusedError("--at and --in are both given", "use one of them")
-    if (key := columns["key"]) is not None and not 1 <= len(key) <= KEY_CHARACTERS:
-        raise RefusedError(f"--key has {len(key)} characters, expected 1 to {KEY_CHARACTERS}", "give another key")
     in_seconds = parse_duration(in_duration) if in_duration else None
+    _check_usage(pairs, payload, payload_file, at_time, in_duration, columns["key"])
     given = _given_payload(payload, payload_file)
     with open_database() as database:
         facts = database.row("describe_type", TypeFacts, job_type=job_type)
-        schema = json.loads(facts.payload_schema) if facts.payload_schema else None
-        text = payloads.from_pairs(pairs, schema) if given is None else given
-        payloads.check_content(text)
-        if schema and not no_check:
-            _check_fields(text, schema, job_type)
         enqueued = database.row(
             "enqueue",
             EnqueuedRow,
             job_type=job_type,
-            payload=text,
+            payload=_checked_payload(given, pairs, None if no_check else job_type, facts),
             at=parse_time(at_time, facts.read_at) if at_time else None,
             in_seconds=in_seconds,
             **columns,
@@ -86,6 +77,23 @@ def enqueue(
     else:
         click.echo(str(enqueued.id))
     return ExitCode.OK
+
+
+def _check_usage(
+    pairs: tuple[str, ...],
+    payload: str | None,
+    payload_file: str | None,
+    at_time: str | None,
+    in_duration: str | None,
+    key: str | None,
+) -> None:
+    """Refuses options that contradict each other."""
+    if sum([bool(pairs), payload is not None, payload_file is not None]) > 1:
+        raise RefusedError("the payload is given in more than one way", "use KEY=VALUE, --payload or --payload-file")
+    if at_time and in_duration:
+        raise RefusedError("--at and --in are both given", "use one of them")
+    if key is not None and not 1 <= len(key) <= KEY_CHARACTERS:
+        raise RefusedError(f"--key has {len(key)} characters, expected 1 to {KEY_CHARACTERS}", "give another key")
 
 
 def _given_payload(payload: str | None, payload_file: str | None) -> str | None:
@@ -102,11 +110,16 @@ def _given_payload(payload: str | None, payload_file: str | None) -> str | None:
         raise RefusedError(f"{payload_file} cannot be read: {error.strerror}", "check the path") from error
 
 
-def _check_fields(payload: str, schema: dict[str, Any], job_type: str) -> None:
-    found = problems(payloads.parsed(payload), schema)
+def _checked_payload(given: str | None, pairs: tuple[str, ...], job_type: str | None, facts: TypeFacts) -> str:
+    """The payload as JSON text; its fields are held against the schema if the job type is named."""
+    schema = json.loads(facts.payload_schema) if facts.payload_schema else None
+    text = payloads.from_pairs(pairs, schema) if given is None else given
+    payloads.check_content(text)
+    found = problems(payloads.parsed(text), schema) if schema and job_type else []
     if found:
         shown = "; ".join(found[:_MOST_PROBLEMS]) + ("; …" if len(found) > _MOST_PROBLEMS else "")
         raise RefusedError(f"{job_type} would refuse this: {shown}", "correct it, or send it anyway with --no-check")
+    return text
 
 
 def _tell_doubts(job_type: str, facts: TypeFacts, enqueued: EnqueuedRow) -> None:

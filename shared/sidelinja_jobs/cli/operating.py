@@ -36,7 +36,13 @@ JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @JSON_OPTION
 def retry(
-    job_ids: tuple[str, ...], all_errors: bool, job_type: str | None, error_class: str | None, yes: bool, as_json: bool
+    *,
+    job_ids: tuple[str, ...],
+    all_errors: bool,
+    job_type: str | None,
+    error_class: str | None,
+    yes: bool,
+    as_json: bool,
 ) -> int:
     """Run failed jobs anew.
 
@@ -74,7 +80,7 @@ def cancel(job_ids: tuple[str, ...], reason: str | None, as_json: bool) -> int:
 @click.option("--for", "for_duration", metavar="DURATION", help="Resume by itself after 10m, 1h30m, 2d.")
 @click.option("--reason", required=True, metavar="TEXT", help="Why; people see it wherever the pause shows.")
 @JSON_OPTION
-def pause(job_type: str, until: str | None, for_duration: str | None, reason: str, as_json: bool) -> None:
+def pause(*, job_type: str, until: str | None, for_duration: str | None, reason: str, as_json: bool) -> None:
     """Stop taking jobs of a type.
 
     Those that run go on.

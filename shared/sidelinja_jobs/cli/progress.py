@@ -4,10 +4,10 @@ from collections import deque
 from datetime import datetime
 
 from sidelinja_jobs.cli.durations import age, brief
-from sidelinja_jobs.cli.listing import error_text, now_text, status_colour, status_text, took_text
 from sidelinja_jobs.cli.lookup import short
 from sidelinja_jobs.cli.rows import WAITING, JobRow
 from sidelinja_jobs.cli.screen import Screen
+from sidelinja_jobs.cli.states import error_text, now_text, status_colour, status_text, took_text
 from sidelinja_jobs.cli.tables import bar
 from sidelinja_jobs.cli.text import columns, cut, first_line, neutral, pad
 

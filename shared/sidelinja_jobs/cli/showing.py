@@ -10,11 +10,11 @@ from sidelinja_jobs.cli.completing import complete_ids
 from sidelinja_jobs.cli.connection import open_database
 from sidelinja_jobs.cli.documents import masked, pretty, print_document, reason_fields, whole_job_fields
 from sidelinja_jobs.cli.durations import age, local, relative
-from sidelinja_jobs.cli.listing import COLOURS, status_colour, status_text
 from sidelinja_jobs.cli.lookup import find_job, short
 from sidelinja_jobs.cli.reasons import sentence
 from sidelinja_jobs.cli.rows import AttemptRow, EventRow, ReasonRow, WholeJobRow
 from sidelinja_jobs.cli.screen import Screen, screen_of
+from sidelinja_jobs.cli.states import COLOURS, status_colour, status_text
 from sidelinja_jobs.cli.tables import Cell, Column, table
 from sidelinja_jobs.cli.text import columns, cut, first_line, neutral, neutral_lines
 

@@ -7,6 +7,8 @@ megabytes into every image.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import click
+
 from sidelinja_jobs.cli.screen import Screen
 from sidelinja_jobs.cli.text import columns, cut, neutral, pad
 
@@ -54,6 +56,11 @@ def table(heads: Sequence[Column], rows: Sequence[Sequence[Cell]], screen: Scree
     yield screen.paint(_line(heads, [Cell(head.title) for head in heads], widths, None), None, bold=True)
     for row in cells:
         yield _line(heads, row, widths, screen)
+
+
+def print_table(heads: Sequence[Column], rows: Sequence[Sequence[Cell]], screen: Screen) -> None:
+    """The table on standard output, in one write."""
+    click.echo("\n".join(table(heads, rows, screen)))
 
 
 def bar(fraction: float, width: int, *, blocks: bool = True) -> str:
