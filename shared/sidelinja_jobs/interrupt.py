@@ -7,17 +7,20 @@
 """
 
 import contextlib
+import faulthandler
 import os
 import select
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from sidelinja_jobs.errors import JobStopped, StopReason
 from sidelinja_jobs.run import Phase, Run
 
+INTERRUPT_SECONDS = 2.5  # a handler that has not left by then is interrupted again: it may have swallowed the first
+GUARD_SECONDS = 10.0  # past the lease, so that a process that slept through it may still end in order
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
@@ -47,11 +50,42 @@ class Waker:
         return woken, any(other in ready for other in others)
 
 
+class Guard:
+    """Ends the process when native code keeps the interpreter past the lease: faulthandler's timer is a C thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._until: float | None = None
+
+    def enter(self, run: Run, phase: Phase) -> None:
+        """The main thread goes on to another phase of a run."""
+        with self._lock:
+            run.enter(phase)
+            self._set([run])
+
+    def follow(self, runs: Sequence[Run]) -> None:
+        """Moves on with the leases; called by the lease thread."""
+        with self._lock:
+            self._set(runs)
+
+    def _set(self, runs: Sequence[Run]) -> None:
+        ends = [run.deadline + run.rules.margin_seconds + GUARD_SECONDS for run in runs if run.is_interruptible]
+        until = min(ends, default=None)
+        if until == self._until:
+            return
+        self._until = until
+        if until is None:
+            faulthandler.cancel_dump_traceback_later()
+        else:
+            faulthandler.dump_traceback_later(max(until - time.monotonic(), 1.0), exit=True)
+
+
 class Interrupter:
     """Stops a handler in the main thread from outside. Made and used in the main thread."""
 
-    def __init__(self, waker: Waker, stopping: threading.Event) -> None:
-        self._stopping = stopping
+    def __init__(self, waker: Waker, stopping: threading.Event, *, stops_at_once: bool) -> None:
+        self._stopping, self._stops_at_once = stopping, stops_at_once
+        self.guard = Guard()
         self._run: Run | None = None
         self._thread_id = threading.main_thread().ident or 0
         signal.set_wakeup_fd(waker.writer, warn_on_full_buffer=False)
@@ -69,13 +103,13 @@ class Interrupter:
         """While the handler (HANDLING) or its last writes (COMPLETING) run: JobStopped may be raised at any point."""
         try:
             self._run = run
-            run.enter(phase)
+            self.guard.enter(run, phase)
             self._arm(run)
             if run.stop_reason is StopReason.LOST or (run.stop_reason is not None and phase is Phase.HANDLING):
                 raise JobStopped(run.stop_reason)
             yield
         finally:
-            run.enter(Phase.SETTLING)
+            self.guard.enter(run, Phase.SETTLING)
             self._run = None
             signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -85,11 +119,16 @@ class Interrupter:
 
     def _on_stop(self, _number: int, _frame: FrameType | None) -> None:
         self._stopping.set()
+        run = self._run
+        # The lease thread does this, too, but C code that looks at signals may keep the interpreter from it.
+        if self._stops_at_once and run is not None and run.phase is Phase.HANDLING and run.stop_reason is None:
+            run.stop(StopReason.SHUTDOWN)
+            self._interrupt(run)
 
     def _on_press(self, _number: int, _frame: FrameType | None) -> None:
         run = self._run
-        if run is not None and run.is_interruptible and run.stop_reason is not None:
-            raise JobStopped(run.stop_reason)
+        if run is not None and run.is_interruptible:
+            self._interrupt(run)
 
     def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
         run = self._run
@@ -99,4 +138,12 @@ class Interrupter:
             self._arm(run)
             return
         run.stop(StopReason.LOST)
-        raise JobStopped(StopReason.LOST)
+        self._interrupt(run)
+
+    @staticmethod
+    def _interrupt(run: Run) -> None:
+        """Raises, unless another of the guards did just before: a handler's cleanup must get to its end."""
+        now = time.monotonic()
+        if run.stop_reason is not None and now >= run.interrupt_again_at:
+            run.interrupt_again_at = now + INTERRUPT_SECONDS
+            raise JobStopped(run.stop_reason)

@@ -10,7 +10,6 @@ The fence in the database refuses whatever comes too late all the same.
 """
 
 import contextlib
-import faulthandler
 import os
 import random
 import threading
@@ -32,10 +31,9 @@ from sidelinja_jobs.run import Phase, Run
 WORKER_BEAT_SECONDS = 15.0  # a worker not seen for 60 s is forgotten, db/init/0007_sweep.sql
 HEALTH_SECONDS = 5.0
 CONTACT_SECONDS = 30.0  # without the database for this long, the process is not well
-GUARD_SECONDS = 10.0  # past the lease, so that a process that slept through it may still end in order
 COMPLETING_SECONDS = 5.0  # the last writes of a handler may take this long when it is to stop: its work is done
 HANG_SECONDS = 10.0  # longer than a few statements that run into their deadlines
-PRESS_SECONDS = 1.0  # between two interrupts of a handler that did not leave at the first
+PRESS_SECONDS = 1.0
 STUCK_SECONDS = 5.0  # a handler that does not leave for this long after an interrupt is in native code
 EXIT_STUCK = 70
 
@@ -72,7 +70,6 @@ class LeaseThread:
         self._beat_at, self._health_at = now + WORKER_BEAT_SECONDS, now
         self._sweep_at = now + self._sweep_wait()
         self._retry_at = now
-        self._guarded_until: float | None = None
         self.failed = False
         self._ticked = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
@@ -85,7 +82,6 @@ class LeaseThread:
         self._closed = True
         self._waker.wake()
         self._thread.join(timeout=0 if self.failed else 15)  # a thread that hangs ends with the process
-        faulthandler.cancel_dump_traceback_later()
         self._health_file.unlink(missing_ok=True)
 
     def hold(self, runs: list[Run]) -> None:
@@ -144,7 +140,7 @@ class LeaseThread:
         for run in self._runs:
             if run.is_interruptible:
                 self._watch(run, now)
-        self._guard()
+        self._interrupter.guard.follow(self._runs)
         if now >= self._health_at:
             self._touch_health(now)
 
@@ -254,17 +250,6 @@ class LeaseThread:
                 settling.settle_stopped(self._link.open(), held, reason)
         self._health_file.unlink(missing_ok=True)
         os._exit(0 if self._stopping_since is not None and run.stop_reason is StopReason.SHUTDOWN else EXIT_STUCK)
-
-    def _guard(self) -> None:
-        deadlines = [run.deadline for run in self._runs if run.is_interruptible]
-        until = min(deadlines) + self._rules.margin_seconds + GUARD_SECONDS if deadlines else None
-        if until == self._guarded_until:
-            return
-        self._guarded_until = until
-        if until is None:
-            faulthandler.cancel_dump_traceback_later()
-        else:
-            faulthandler.dump_traceback_later(max(until - time.monotonic(), 1.0), exit=True)
 
     def _touch_health(self, now: float) -> None:
         self._health_at = now + HEALTH_SECONDS

@@ -83,7 +83,7 @@ class Worker:
         self.log = get_logger(job_type=job_type.name, worker_id=self.worker_id)
         self._stopping = threading.Event()
         self._waker, self._lease_waker = Waker(), Waker()
-        self._interrupter = Interrupter(self._lease_waker, self._stopping)
+        self._interrupter = Interrupter(self._lease_waker, self._stopping, stops_at_once=job_type.drain_seconds == 0)
         self._metrics = WorkerMetrics(job_type.name, self.worker_id, VERSION)
         self._link = Link(lambda: self._connect("work"), self._metrics.db_reconnects.inc)
         self._listening_on: QueueConnection | None = None
