@@ -54,14 +54,24 @@ def test_service_comes_back_by_itself_unless_it_ends_by_itself(name: str) -> Non
 
 
 @EVERY
-def test_image_is_pinned_and_the_same_everywhere(name: str) -> None:
+def test_image_is_pinned_and_never_pulled_when_it_is_ours(name: str) -> None:
     image, _, tag = SERVICES[name]["image"].partition(":")
     assert tag
     assert tag != "latest"
-    if "build" in SERVICES[name]:
-        folder = image.removeprefix("jobbko-")
-        assert SERVICES[name]["build"]["dockerfile"] == f"services/{folder}/Dockerfile"
-        assert SERVICES[name]["build"]["context"] == "."
+    assert (SERVICES[name].get("pull_policy") == "never") is image.startswith("jobbko-")
+
+
+def test_each_image_is_built_once() -> None:
+    """Built for several services at once it has several ids, and the next `up` recreates what runs."""
+    builders = [(service["image"], service["build"]) for service in SERVICES.values() if "build" in service]
+    images = [image for image, _ in builders]
+
+    assert sorted(images) == sorted(
+        {image for service in SERVICES.values() if "jobbko-" in (image := service["image"])}
+    )
+    for image, build in builders:
+        folder = image.partition(":")[0].removeprefix("jobbko-")
+        assert (build["context"], build["dockerfile"]) == (".", f"services/{folder}/Dockerfile")
 
 
 @EVERY
