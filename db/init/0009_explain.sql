@@ -4,12 +4,42 @@ begin;
 insert into schema_migrations (version, name) values (9, 'explain');
 set local role jobbko_owner;
 
--- A worker counts as alive for as long as the sweep leaves its row: a minute after its last heartbeat.
-create function live_workers(p_job_type text) returns setof worker
+-- A worker shows itself every 15 seconds, busy or not; two missed beats and some slack are a death. The sweep leaves
+-- its row for a minute.
+create function is_alive(p_worker worker) returns boolean
 language sql stable
 set search_path = pg_catalog, public, pg_temp
 as $$
-    select * from worker where job_type = p_job_type and seen_at > clock_timestamp() - interval '1 minute'
+    select p_worker.seen_at > clock_timestamp() - interval '35 seconds'
+$$;
+comment on function is_alive(worker) is 'Whether a worker process has shown itself within the last 35 seconds';
+
+create function holds_run(p_worker worker) returns boolean
+language sql stable
+set search_path = pg_catalog, public, pg_temp
+as $$
+    select exists (select from job_queue as run
+                    where run.job_type = p_worker.job_type and run.status = 'running'
+                      and run.worker_id = p_worker.worker_id)
+$$;
+comment on function holds_run(worker) is 'Whether a worker process runs a job';
+
+-- One that let the lease of its run go has died lately, or hangs.
+create function lost_lease(p_worker worker) returns boolean
+language sql stable
+set search_path = pg_catalog, public, pg_temp
+as $$
+    select exists (select from job_queue as run
+                    where run.job_type = p_worker.job_type and run.status = 'running'
+                      and run.worker_id = p_worker.worker_id and run.lease_until <= clock_timestamp())
+$$;
+comment on function lost_lease(worker) is 'Whether a worker process has let the lease of its run go';
+
+create function workers_at_work(p_job_type text) returns setof worker
+language sql stable
+set search_path = pg_catalog, public, pg_temp
+as $$
+    select worker.* from worker where job_type = p_job_type and is_alive(worker) and not lost_lease(worker)
 $$;
 
 create function explain_ended(p_job job_queue) returns table (reason text, detail jsonb)
@@ -41,13 +71,14 @@ as $$
     union all
     select 'lease_expired', jsonb_build_object(
                'lease_until', p_job.lease_until, 'worker_id', p_job.worker_id,
-               'worker_alive', exists (select from live_workers(p_job.job_type) as alive
-                                        where alive.worker_id = p_job.worker_id))
+               'worker_seen_at', (select seen_at from worker where worker.worker_id = p_job.worker_id),
+               'worker_alive', exists (select from worker where worker.worker_id = p_job.worker_id
+                                                            and seen_at > p_job.lease_until))
      where p_job.lease_until <= clock_timestamp()
     union all
     select 'worker_gone', jsonb_build_object('lease_until', p_job.lease_until, 'worker_id', p_job.worker_id)
      where p_job.lease_until > clock_timestamp()
-       and not exists (select from live_workers(p_job.job_type) as alive where alive.worker_id = p_job.worker_id)
+       and not exists (select from worker where worker.worker_id = p_job.worker_id and is_alive(worker))
     union all
     select 'no_lease', jsonb_build_object('longest_run_seconds', coalesce(
                (select longest_run_seconds from job_type where name = p_job.job_type), 21600))
@@ -98,11 +129,8 @@ as $$
 declare
     v_type  job_type;
     v_known boolean;
-    v_alive bigint := (select count(*) from live_workers(p_job.job_type));
-    v_busy  bigint := (select count(*) from live_workers(p_job.job_type) as alive
-                        where exists (select from job_queue as run
-                                       where run.job_type = p_job.job_type and run.status = 'running'
-                                         and run.worker_id = alive.worker_id));
+    v_alive bigint := (select count(*) from workers_at_work(p_job.job_type));
+    v_busy  bigint := (select count(*) from workers_at_work(p_job.job_type) as own where holds_run(own));
     v_ahead bigint := 0;
     v_found boolean := false;
 begin
@@ -163,7 +191,8 @@ comment on function explain_job is
  failed               it has ended in error: at, attempts, max_attempts, error_class, error_msg
  running              a worker holds it: worker_id, since, attempt, max_attempts, progress, progress_note
  cancel_requested     it runs and was asked to stop: at
- lease_expired        its worker sent no heartbeat in time, the next sweep rescues it: lease_until, worker_id, worker_alive
+ lease_expired        its worker sent no heartbeat in time, the next sweep rescues it: lease_until, worker_id,
+                      worker_seen_at, worker_alive (it has shown itself since)
  worker_gone          its worker is not alive, it is rescued when the lease ends: lease_until, worker_id
  no_lease             a program that keeps no lease runs it, swept after the longest run: longest_run_seconds
  scheduled            its time has not come: until
@@ -176,6 +205,6 @@ comment on function explain_job is
  jobs_ahead           due jobs of its type that come first: count, or_more
  ready                nothing stands in its way, it starts at the workers'' next look: since';
 
-grant execute on function explain_job to jobbko_operator, jobbko_reader;
+grant execute on function explain_job, is_alive, holds_run, lost_lease to jobbko_operator, jobbko_reader;
 
 commit;

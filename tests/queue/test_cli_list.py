@@ -180,16 +180,17 @@ def test_listing_of_a_large_table_reads_an_index(database: Database, filters: di
     assert "Seq Scan on job_queue" not in text
 
 
-def test_workers_are_busy_idle_or_gone(database: Database, jobs: Jobs) -> None:
+def test_workers_are_busy_idle_stuck_or_gone(database: Database, jobs: Jobs) -> None:
     connection = database.connect("worker_test")
-    for name in ("w1", "w2", "w3"):
+    for name in ("w1", "w2", "w3", "w4"):
         connection.execute("select register_worker(%s, 'test_job', '1.0', 'h', 1)", [name])
     job_id = database.enqueue()
     connection.execute("select claim_jobs('test_job', 'w1')")
-    database.rows("update worker set seen_at = now() - interval '2 min' where worker_id = 'w3'")
+    database.enqueue(status="running", worker_id="w4", lease_until="2026-01-01 00:00+00")
+    database.rows("update worker set seen_at = now() - interval '36 s' where worker_id = 'w3'")
 
     assert {row["worker_id"]: row["state"] for row in jobs("workers", "--json").document} == {
-        "w1": "busy", "w2": "idle", "w3": "gone"
+        "w1": "busy", "w2": "idle", "w3": "gone", "w4": "stuck"
     }  # fmt: skip
     assert str(job_id)[:8] in jobs("workers").out
     assert jobs("workers", "--type", "other_job").err == "no worker has registered\n"

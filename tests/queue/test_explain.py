@@ -73,7 +73,7 @@ def test_job_of_a_type_that_nobody_knows(database: Database, explain: Explain) -
 
 def test_job_without_a_living_worker(database: Database, explain: Explain, worker: Any) -> None:
     register(worker)
-    database.rows("update worker set seen_at = now() - interval '61 seconds'")
+    database.rows("update worker set seen_at = now() - interval '36 seconds'")
 
     assert explain(database.enqueue()) == {"no_worker": {"job_type": "test_job", "role": "worker_test"}}
 
@@ -170,15 +170,27 @@ def test_running_job_that_was_asked_to_stop(database: Database, explain: Explain
     assert list(explain(job_id)) == ["running", "cancel_requested"]
 
 
-def test_run_whose_lease_is_over_though_its_worker_lives(database: Database, explain: Explain, worker: Any) -> None:
+@pytest.mark.parametrize(("seen", "alive"), [("0 seconds", True), ("10 seconds", False)])
+def test_run_whose_lease_is_over(database: Database, explain: Explain, worker: Any, seen: str, alive: bool) -> None:
     register(worker)
     job_id = database.enqueue()
     claim(worker)
-    database.rows("update job_queue set lease_until = now() - interval '1 second'")
+    database.rows("update job_queue set lease_until = now() - interval '5 seconds'")
+    database.rows("update worker set seen_at = now() - %s::interval", seen)
     reasons = explain(job_id)
 
     assert list(reasons) == ["running", "lease_expired"]
-    assert reasons["lease_expired"]["worker_alive"] is True
+    assert reasons["lease_expired"]["worker_alive"] is alive
+
+
+def test_worker_that_let_its_lease_go_is_not_waited_for(database: Database, explain: Explain, worker: Any) -> None:
+    """It was killed a moment ago, and its row still says that it lives."""
+    register(worker)
+    database.enqueue()
+    claim(worker)
+    database.rows("update job_queue set lease_until = now() - interval '1 second'")
+
+    assert list(explain(database.enqueue())) == ["no_worker"]
 
 
 def test_run_whose_worker_is_gone(database: Database, explain: Explain, worker: Any) -> None:

@@ -24,6 +24,9 @@ SENTENCES: list[tuple[str, dict[str, Any], str]] = [
     ("lease_expired", {"lease_until": BEFORE, "worker_id": "w1", "worker_alive": False},
      "Its lease ran out 2m00s ago: worker w1 is gone. The next sweep of any worker puts it back; with no worker "
      "running, nobody sweeps."),
+    ("lease_expired", {"lease_until": BEFORE, "worker_id": "w1", "worker_alive": False, "worker_seen_at": BEFORE},
+     "Its lease ran out 2m00s ago: worker w1 was last heard of 2m00s ago. The next sweep of any worker puts it back; "
+     "with no worker running, nobody sweeps."),
     ("worker_gone", {"lease_until": AFTER, "worker_id": "w1"},
      "Worker w1 is gone; the job is put back when its lease ends, in 5m00s."),
     ("no_lease", {"longest_run_seconds": 21600},

@@ -14,8 +14,7 @@ from sidelinja_jobs.cli.screen import screen_of
 from sidelinja_jobs.cli.tables import Cell, Column, print_table
 from sidelinja_jobs.cli.text import first_line
 
-# A worker that has been silent for longer than this is counted as gone, as in the database's functions.
-GONE_SECONDS = 60
+_STATE_COLOURS = {"busy": "cyan", "stuck": "red", "gone": "red"}
 
 _WORKER_COLUMNS = (
     Column("WORKER", flexible=True, least=12),
@@ -45,11 +44,14 @@ _TYPE_COLUMNS = (
 @click.option("--type", "job_type", metavar="TYPE", shell_complete=complete_types)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def workers(job_type: str | None, as_json: bool) -> None:
-    """List the worker processes and what they do."""
+    """List the worker processes and what they do.
+
+    busy, idle; stuck: its run has lost the lease; gone: it has not shown itself for 35 seconds.
+    """
     with open_database() as database:
         rows = database.rows("list_workers", WorkerRow, job_type=job_type)
     if as_json:
-        print_document([fields(row) | {"state": worker_state(row)} for row in rows])
+        print_document([fields(row) for row in rows])
     elif not rows:
         click.echo("no worker has registered", err=True)
     else:
@@ -73,22 +75,14 @@ def types(as_json: bool) -> None:
         print_table(_TYPE_COLUMNS, [_type_cells(row) for row in rows], screen_of(sys.stdout))
 
 
-def worker_state(row: WorkerRow) -> str:
-    """busy, idle, or gone: silent for a minute."""
-    if (row.read_at - row.seen_at).total_seconds() > GONE_SECONDS:
-        return "gone"
-    return "busy" if row.is_busy else "idle"
-
-
 def _worker_cells(row: WorkerRow) -> list[Cell]:
-    state = worker_state(row)
-    busy = state == "busy"
+    holds_job = row.state in ("busy", "stuck")
     return [
         Cell(row.worker_id),
         Cell(row.job_type),
-        Cell(state, {"busy": "cyan", "gone": "red"}.get(state)),
-        Cell(short(row.current_job_id) if busy else ""),
-        Cell(age(row.current_since, row.read_at) if busy else ""),
+        Cell(row.state, _STATE_COLOURS.get(row.state)),
+        Cell(short(row.current_job_id) if holds_job else ""),
+        Cell(age(row.current_since, row.read_at) if holds_job else ""),
         Cell(relative(row.seen_at, row.read_at)),
         Cell(age(row.started_at, row.read_at)),
         Cell(row.version),

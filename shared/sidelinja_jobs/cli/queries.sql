@@ -96,8 +96,8 @@ select reason, detail::text as detail
 
 -- name: list_workers
 select worker_id, job_type, version, host, pid, started_at, seen_at, idle, current_job_id, current_since,
-       exists (select from job_queue as run where run.id = current_job_id and run.status = 'running'
-                                              and run.worker_id = worker.worker_id) as is_busy,
+       case when not is_alive(worker) then 'gone' when lost_lease(worker) then 'stuck'
+            when holds_run(worker) then 'busy' else 'idle' end as state,
        now() as read_at
   from worker
  where (%(job_type)s::text is null or job_type = %(job_type)s)
@@ -124,7 +124,7 @@ with open_jobs as (
 ), alive as (
     select job_type, count(*) as workers
       from worker
-     where seen_at > now() - interval '1 minute'
+     where is_alive(worker)
      group by job_type
 )
 select coalesce(kind.name, counted.job_type) as name, kind.name is not null as is_known,
@@ -143,7 +143,7 @@ select kind.name is not null as is_known, kind.payload_schema::text as payload_s
        coalesce(kind.paused_at is not null and (kind.paused_until is null or kind.paused_until > now()), false)
            as is_paused,
        kind.paused_until,
-       exists (select from worker where worker.job_type = wanted.name and seen_at > now() - interval '1 minute')
+       exists (select from worker where worker.job_type = wanted.name and is_alive(worker))
            as has_worker,
        array (select name from job_type order by name) as known_types,
        now() as read_at

@@ -52,9 +52,14 @@ def _cancel_requested(detail: Detail, now: datetime) -> str:
 
 
 def _lease_expired(detail: Detail, now: datetime) -> str:
-    alive = "is alive, but stuck" if detail["worker_alive"] else "is gone"
+    if detail["worker_alive"]:
+        state = "lives, but does not renew it"
+    elif detail.get("worker_seen_at"):
+        state = f"was last heard of {_when(detail, 'worker_seen_at', now)}"
+    else:
+        state = "is gone"
     return (
-        f"Its lease ran out {_when(detail, 'lease_until', now)}: worker {detail.get('worker_id')} {alive}. "
+        f"Its lease ran out {_when(detail, 'lease_until', now)}: worker {detail.get('worker_id')} {state}. "
         "The next sweep of any worker puts it back; with no worker running, nobody sweeps."
     )
 

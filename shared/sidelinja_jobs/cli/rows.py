@@ -118,7 +118,7 @@ class WorkerRow:
     idle: bool
     current_job_id: UUID | None
     current_since: datetime | None
-    is_busy: bool
+    state: str
     read_at: datetime
 
 
