@@ -17,7 +17,8 @@ from sidelinja_jobs.errors import RefusedError
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
 PATH_LIMIT = 1024  # characters, design.md section 3
-_BLOB = re.compile(r"[A-Za-z0-9+/_\-\s]{1024,}={0,2}\s*")  # base64, also URL-safe and wrapped; no prose has this form
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")  # also the URL-safe alphabet
+_BLOB_LENGTH = 1024
 _DATA_URL = re.compile(r"\s*data:[\w.+/-]*(;[\w.+=-]*)*,", re.IGNORECASE)
 _INTEGER_DIGITS = 300  # readers of JSON take such a number for infinite or refuse it
 _BLOB_LINE = 60  # characters: base64 is wrapped at 64 or 76, words are shorter
@@ -96,7 +97,7 @@ def _problem(place: str, value: Any) -> str | None:
 
 def is_blob(text: str) -> bool:
     """Whether a text is base64 data: 1,024 characters or more of its alphabet, in long unbroken lines."""
-    if len(text) < 1024 or not _BLOB.fullmatch(text):
-        return False
     lines = text.split()
-    return max(map(len, lines)) >= _BLOB_LINE and len(text) / len(lines) >= _BLOB_LINE
+    length = sum(map(len, lines))
+    is_long = length >= _BLOB_LENGTH and length / len(lines) >= _BLOB_LINE
+    return is_long and _BASE64.fullmatch("".join(lines)) is not None

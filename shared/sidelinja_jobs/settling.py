@@ -92,6 +92,11 @@ LOST = Ending("lost_lease")
 
 _UNRECORDABLE = Failed("bad_outcome", "the outcome of the handler cannot be recorded")
 
+
+class _UnsettledError(JobQueueError):
+    """The server could not complete the run; it is tried again while the lease lasts."""
+
+
 # What run_outcome says of a run that was settled before its connection broke.
 _PAST = {
     "completed": Ending("completed"),
@@ -239,7 +244,7 @@ def _complete(conn: QueueConnection, run: Run, outcome: Completed, interruptible
                     for write in outcome.writes:
                         write(conn)
             _store(conn, run, outcome.result)
-    except LeaseLostError:
+    except (LeaseLostError, _UnsettledError):
         raise
     except BaseException as error:
         if conn.closed:
@@ -253,6 +258,8 @@ def _store(conn: QueueConnection, run: Run, result: Any) -> None:
         queue.complete(conn, run, result)
     except RefusedError as error:
         raise PermanentError(str(error), error_class="bad_result") from error
+    except psycopg.Error as error:  # the server's trouble, such as a full disk or a failover: not the job's
+        raise _UnsettledError(str(error)) from error
 
 
 def _fail(conn: QueueConnection, run: Run, failure: Failed) -> Ending:
