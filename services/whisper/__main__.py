@@ -41,6 +41,10 @@ def main() -> int:
     )
     if model.is_for_trying_out:
         log.warning(TRIAL_NOTE)
+    if not settings.can_write:
+        log.warning(
+            "no transcript can be written beside audio at the top of MEDIA_ROOT", folder=str(settings.media_root)
+        )
     job_type = JobType.load(Path(__file__).parent)
     try:
         return run_worker(transcriber.handle, WhisperPayload, job_type, settings=worker_settings)

@@ -61,15 +61,16 @@ def destinations(media_root: Path, output_root: Path | None, path: str) -> list[
     folder = resolve_beneath(media_root, str(given.parent))
     _require_short(given.stem)
     found = []
-    if os.access(media_root / folder, os.W_OK | os.X_OK):
+    if _is_writable(media_root / folder):
         found.append(Destination("media", media_root, folder, given.stem))
-    if output_root is not None:
+    if output_root is not None and _is_writable(output_root):
         found.append(Destination("output", output_root, folder, given.stem))
     if not found:
+        other = "not set" if output_root is None else f"{str(output_root)!r}, nor is that"
         raise PermanentError(
             f"Transcripts cannot be written beside the audio: {str(media_root / folder)!r} is not writable for uid "
-            f"{os.getuid()}, and OUTPUT_ROOT is not set. Next: make the folder writable, set OUTPUT_ROOT, or "
-            'enqueue with "outputs": []',
+            f"{os.getuid()}, and OUTPUT_ROOT is {other}. "
+            'Next: make one of them writable, or enqueue with "outputs": []',
             error_class="not_writable",
         )
     return found
@@ -86,6 +87,10 @@ def write_outputs(
             if error.errno not in READ_ONLY or number == len(places):
                 raise
     return {"outputs": {}, "output_root": None}
+
+
+def _is_writable(folder: Path) -> bool:
+    return os.access(folder, os.W_OK | os.X_OK)
 
 
 def _require_short(stem: str) -> None:

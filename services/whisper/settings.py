@@ -35,20 +35,27 @@ class WhisperSettings:
     )
 
     def require_folders(self) -> None:
-        """Raises SettingsError when a folder is not there, or closed to this user."""
-        problems = []
-        if not self.media_root.is_dir():
-            problems.append(f"MEDIA_ROOT is {str(self.media_root)!r}, expected a folder; mount the audio there")
-        elif not os.access(self.media_root, os.R_OK | os.X_OK):
-            state = self.media_root.stat()
-            problems.append(
-                f"MEDIA_ROOT is {str(self.media_root)!r}, which uid {os.getuid()}, gid {os.getgid()} may not read: "
-                f"it belongs to {state.st_uid}:{state.st_gid}, mode {stat.S_IMODE(state.st_mode):04o}; run the worker "
-                "as its owner (in the stack: MEDIA_UID, MEDIA_GID) or open the folder"
-            )
-        if self.output_root is not None and not self.output_root.is_dir():
-            problems.append(
-                f"OUTPUT_ROOT is {str(self.output_root)!r}, expected a folder; make it or unset the setting"
-            )
-        if problems:
-            raise SettingsError("settings: " + "; ".join(problems))
+        """Raises SettingsError when a folder is not there or cannot be used by this process's user."""
+        problems = [_folder_problem("MEDIA_ROOT", self.media_root, os.R_OK | os.X_OK, "read")]
+        if self.output_root is not None:
+            problems.append(_folder_problem("OUTPUT_ROOT", self.output_root, os.W_OK | os.X_OK, "write"))
+        if any(problems):
+            raise SettingsError("settings: " + "; ".join(problem for problem in problems if problem))
+
+    @property
+    def can_write(self) -> bool:
+        """Whether transcripts have a place: beside audio that lies at the top, or below OUTPUT_ROOT."""
+        return self.output_root is not None or os.access(self.media_root, os.W_OK | os.X_OK)
+
+
+def _folder_problem(name: str, folder: Path, mode: int, wanted: str) -> str | None:
+    if not folder.is_dir():
+        return f"{name} is {str(folder)!r}, expected a folder; mount it there, or set {name}"
+    if os.access(folder, mode):
+        return None
+    state = folder.stat()
+    return (
+        f"{name} is {str(folder)!r}, which uid {os.getuid()}, gid {os.getgid()} may not {wanted}: it belongs to "
+        f"{state.st_uid}:{state.st_gid}, mode {stat.S_IMODE(state.st_mode):04o}; run the worker as its owner (in the "
+        "stack: MEDIA_UID, MEDIA_GID) or open the folder"
+    )

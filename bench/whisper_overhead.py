@@ -1,0 +1,168 @@
+"""What the worker's way of transcribing costs beside calling faster-whisper directly, in CPU seconds.
+
+    .venv/bin/python bench/whisper_overhead.py [--audio FILE] [--rounds 3] [--threads 1]
+
+Both use the same model, settings, precision and number of threads, warmed up, in processes of their own. "direct"
+is one call of WhisperModel.transcribe with its own decoding and its VAD filter. "worker" is all that a job does but
+the database: digest of the file, engine process, decoding by packets, units, checkpoints as JSON, subtitle files.
+Take an undamaged file that was not joined from others: "direct" would end at the first joint and win by losing text.
+Rounds are interleaved, every other one in reverse order; the table shows medians, the last line is JSON.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
+
+from services.whisper.media import open_source  # noqa: E402
+from services.whisper.messages import EngineRequest, ModelRequest, SpeechRequest, UnitResult  # noqa: E402
+from services.whisper.model_fetch import cache_root, fetch_model  # noqa: E402
+from services.whisper.resume import as_checkpoint  # noqa: E402
+from services.whisper.subtitles import as_srt, as_txt, as_vtt  # noqa: E402
+from services.whisper.transcript import Origin, build_transcript  # noqa: E402
+from sidelinja_jobs import ChildProcess  # noqa: E402
+
+SAMPLE = ROOT / "demo" / "sample.mp3"
+LONGER = ROOT.parent / "shared" / "samples" / "audio" / "ljspeech-2min.mp3"
+LANGUAGE = "en"
+
+Measured = tuple[float, float, list[str]]  # CPU seconds, wall seconds, texts of the segments
+
+
+def measure(work: Callable[[], list[str]], cpu: Callable[[], float]) -> Measured:
+    started, spent = time.monotonic(), cpu()
+    texts = work()
+    return cpu() - spent, time.monotonic() - started, texts
+
+
+def direct(audio: Path, threads: int) -> Measured:
+    """faster-whisper called as its README does, with the worker's settings."""
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    from faster_whisper import WhisperModel
+
+    from services.whisper.recognizer import TEMPERATURES
+    from services.whisper.units import KEPT_PAUSE_SECONDS, PADDING_SECONDS
+
+    folder = str(fetch_model(cache_root(), "base").folder)
+    model = WhisperModel(folder, device="cpu", compute_type="int8", cpu_threads=threads)
+    vad = {
+        "min_silence_duration_ms": int(KEPT_PAUSE_SECONDS * 1000),
+        "speech_pad_ms": int(PADDING_SECONDS * 1000),
+    }
+
+    def transcribe(file: Path) -> list[str]:
+        segments, _ = model.transcribe(
+            str(file),
+            language=LANGUAGE,
+            beam_size=5,
+            temperature=TEMPERATURES,
+            condition_on_previous_text=False,
+            vad_filter=True,
+            vad_parameters=vad,
+        )
+        return [segment.text.strip() for segment in segments]
+
+    transcribe(SAMPLE)
+    return measure(lambda: transcribe(audio), time.process_time)
+
+
+def worker(audio: Path, threads: int) -> Measured:
+    """What a job does, apart from the database."""
+    model = fetch_model(cache_root(), "base")
+    child = ChildProcess("services.whisper.engine:transcribe")
+    request = ModelRequest(model.folder, "int8", threads)
+
+    def transcribe(file: Path) -> list[str]:
+        units: list[UnitResult] = []
+
+        def receive(message: Any) -> None:
+            if isinstance(message, UnitResult):
+                msgspec.json.encode(as_checkpoint(message, "key"))
+                units.append(message)
+
+        with open_source(file.parent, file.name) as source:
+            digest = source.sha256()
+            child.call(
+                EngineRequest(request, SpeechRequest(LANGUAGE), file.parent, file.name, source.identity), receive
+            )
+            source.require_unchanged()
+        origin = Origin(file.name, digest, 0, model, "int8", "cpu", {}, "", True, None)
+        transcript = build_transcript(units, origin)
+        for form in (as_vtt, as_srt, as_txt, json.dumps):
+            form(transcript["segments"])
+        return [row["text"] for row in transcript["segments"]]
+
+    def cpu() -> float:
+        times = psutil.Process(child.pid).cpu_times()
+        return time.process_time() + float(times.user + times.system)
+
+    transcribe(SAMPLE)
+    try:
+        return measure(lambda: transcribe(audio), cpu)
+    finally:
+        child.close()
+
+
+WAYS = {"direct": direct, "worker": worker}
+
+
+def run_in_a_process(way: str, audio: Path, threads: int) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, __file__, "--way", way, "--audio", str(audio), "--threads", str(threads)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return measured
+
+
+def compare(audio: Path, rounds: int, threads: int) -> dict[str, Any]:
+    found: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
+    for number in range(rounds):
+        for way in list(WAYS) if number % 2 == 0 else reversed(list(WAYS)):
+            found[way].append(run_in_a_process(way, audio, threads))
+            print(f"round {number + 1} {way}: {found[way][-1]['cpu_seconds']:.2f} CPU s", flush=True)
+    medians = {
+        way: {name: statistics.median(run[name] for run in runs) for name in ("cpu_seconds", "wall_seconds", "words")}
+        for way, runs in found.items()
+    }
+    overhead = medians["worker"]["cpu_seconds"] / medians["direct"]["cpu_seconds"] - 1
+    return {"rounds": rounds, "threads": threads, **medians, "overhead_percent": round(100 * overhead, 2)}
+
+
+@click.command(help=__doc__)
+@click.option("--audio", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="An MP3 in English.")
+@click.option("--rounds", default=3, show_default=True)
+@click.option("--threads", default=1, show_default=True)
+@click.option("--way", type=click.Choice(list(WAYS)), hidden=True)
+def main(audio: Path | None, rounds: int, threads: int, way: str | None) -> None:
+    audio = audio or (LONGER if LONGER.is_file() else SAMPLE)
+    if way is not None:
+        cpu_seconds, wall_seconds, texts = WAYS[way](audio.resolve(), threads)
+        words = len(" ".join(texts).split())
+        print(json.dumps({"cpu_seconds": cpu_seconds, "wall_seconds": wall_seconds, "words": words}))
+        return
+    figures = compare(audio, rounds, threads)
+    print(f"\n{'way':8} {'CPU s':>8} {'wall s':>8} {'words':>6}")
+    for way in WAYS:
+        row = figures[way]
+        print(f"{way:8} {row['cpu_seconds']:8.2f} {row['wall_seconds']:8.2f} {row['words']:6.0f}")
+    print(f"overhead of the worker's way: {figures['overhead_percent']:+.1f} % CPU (goal: under 3 %)\n")
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
