@@ -22,7 +22,7 @@ SMALLEST_WEIGHTS_BYTES = 10_000_000  # tiny, in 8 bits, has 40 MB
 FORMAT_VERSION = 6  # of CTranslate2's binary format, since its version 2
 TRIAL_MODELS = ("tiny", "base")
 TRIAL_NOTE = (
-    "The model base is for trying out: 37 % of the words are wrong in Norwegian (measured on read speech). "
+    "The model base is for trying out: 37 % of the words are wrong in Norwegian (measured on one speech). "
     "Set WHISPER_MODEL to a larger model for real use."
 )
 
