@@ -241,6 +241,29 @@ def test_a_heartbeat_renews_the_leases_that_are_held_and_names_them(database: Da
     assert database.job(held)["progress_note"] == "a"
 
 
+def test_claims_and_heartbeats_do_not_wait_for_the_disk_and_ends_of_runs_do(database: Database) -> None:
+    """A claim lost in a crash of the server is a job that still waits; a result that was reported is never lost."""
+    conn = worker_session(database)
+    database.enqueue()
+
+    def commits_with(work: Callable[[], object]) -> str:
+        with conn.transaction():
+            work()
+            return str(conn.execute("show synchronous_commit").fetchone()["synchronous_commit"])
+
+    runs: list[Claim] = []
+    waits = [
+        commits_with(lambda: runs.append(claim_one(conn))),
+        commits_with(lambda: queue.extend(conn, runs, [(0.5, None)])),
+        commits_with(lambda: queue.beat_worker(conn, "w1")),
+        commits_with(lambda: queue.write_checkpoint(conn, runs[0], {}, 1)),
+        commits_with(lambda: queue.complete(conn, runs[0], {})),
+    ]
+
+    assert waits == ["off", "off", "off", "on", "on"]
+    assert commits_with(lambda: None) == "on"
+
+
 def test_checkpoints_are_appended_once_and_read_in_order(database: Database) -> None:
     conn = worker_session(database)
     database.enqueue()

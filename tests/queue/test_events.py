@@ -82,6 +82,15 @@ def test_bulk_statements_write_one_row_per_changed_job(database: Database) -> No
     }
 
 
+def test_jobs_that_are_copied_in_have_their_events_too(database: Database) -> None:
+    producer = database.connect("producer")
+    with producer.cursor().copy("copy job_queue (job_type, payload) from stdin") as copy:
+        for number in range(100):
+            copy.write_row(("test_job", f'{{"number": {number}}}'))
+
+    assert events(database) == [(None, "pending", "jobbko_producer")] * 100
+
+
 def test_what_was_rolled_back_left_no_event(database: Database) -> None:
     plain = database.connect("plain", autocommit=False)
     plain.execute("insert into job_queue (job_type, payload) values ('test_job', '{}')")
