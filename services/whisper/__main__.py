@@ -18,7 +18,8 @@ def main() -> int:
     """Checks settings and model, loads the model and works; returns the exit code."""
     configure_logging()
     log = get_logger(job_type="whisper_transcribe")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the worker loop takes over
+    for number in (signal.SIGTERM, signal.SIGINT):  # until the worker loop takes over
+        signal.signal(number, lambda *_: sys.exit(0))
     try:
         worker_settings = load_settings(WorkerSettings)
         configure_logging(worker_settings.log_format, worker_settings.log_level)

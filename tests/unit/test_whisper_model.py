@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from services.whisper.model import DIGESTS, SMALLEST_WEIGHTS_BYTES, check_model, file_sha256
+from services.whisper.model import (
+    BASE_WEIGHTS_SHA256,
+    DIGESTS,
+    SMALLEST_WEIGHTS_BYTES,
+    ModelFolder,
+    check_model,
+    file_sha256,
+)
 from services.whisper.model_fetch import ModelFetchError, fetch_model
 from sidelinja_jobs import SettingsError
 
@@ -48,6 +55,10 @@ def test_small_models_are_for_trying_out(tmp_path: Path, name: str) -> None:
     make_model(tmp_path / name)
 
     assert check_model(tmp_path, name).is_for_trying_out
+
+
+def test_base_under_another_name_is_for_trying_out(tmp_path: Path) -> None:
+    assert ModelFolder("mine", tmp_path, BASE_WEIGHTS_SHA256).is_for_trying_out
 
 
 @pytest.mark.parametrize("file", ["model.bin", "config.json", "tokenizer.json", "vocabulary.txt"])
