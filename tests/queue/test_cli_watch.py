@@ -15,6 +15,7 @@ from uuid import UUID
 
 import pytest
 
+from demo.embedded_postgres import EmbeddedPostgres
 from sidelinja_jobs.cli.exits import ExitCode
 from tests.command_line import Jobs
 from tests.databases import ROOT, Database
@@ -172,6 +173,46 @@ def test_lost_connection_is_made_anew(database: Database, jobs: Jobs, meanwhile:
 
 def test_ctrl_c_ends_the_watching_and_nothing_else(database: Database) -> None:
     job_id = database.enqueue()
+    watching = start_watch(database, job_id)
+
+    watching.send_signal(signal.SIGINT)
+    _, told = watching.communicate(timeout=20)
+
+    assert watching.returncode == ExitCode.INTERRUPTED
+    assert told == "jobs: stopped watching; the jobs go on\n"
+    assert database.job(job_id)["status"] == "pending"
+
+
+def test_ctrl_c_is_prompt_even_when_the_server_hangs(own_postgres: EmbeddedPostgres, own_database: Database) -> None:
+    watching = start_watch(own_database, own_database.enqueue())
+    try:
+        own_postgres.freeze()
+        time.sleep(2)  # a look is under way, and gets no answer
+        watching.send_signal(signal.SIGINT)
+
+        started = time.monotonic()
+        _, told = watching.communicate(timeout=20)
+        assert time.monotonic() - started < 3
+    finally:
+        own_postgres.thaw()
+    assert (watching.returncode, told) == (ExitCode.INTERRUPTED, "jobs: stopped watching; the jobs go on\n")
+
+
+def test_server_that_restarts_is_waited_for(own_postgres: EmbeddedPostgres, own_database: Database) -> None:
+    job_id = own_database.enqueue()
+    watching = start_watch(own_database, job_id)
+
+    own_postgres.restart()
+    own_database.connect().execute("update job_queue set status = 'completed', completed_at = now()")
+    shown, told = watching.communicate(timeout=30)
+
+    assert watching.returncode == 0
+    assert "completed" in shown
+    assert "trying again" in told
+
+
+def start_watch(database: Database, job_id: UUID) -> subprocess.Popen[str]:
+    """A watch in a process of its own that has had its first look."""
     watching = subprocess.Popen(
         [*COMMAND, "watch", str(job_id)],
         env=environ(database),
@@ -181,13 +222,7 @@ def test_ctrl_c_ends_the_watching_and_nothing_else(database: Database) -> None:
     )
     assert watching.stdout is not None
     watching.stdout.readline()
-
-    watching.send_signal(signal.SIGINT)
-    _, told = watching.communicate(timeout=20)
-
-    assert watching.returncode == ExitCode.INTERRUPTED
-    assert told == "jobs: stopped watching; the jobs go on\n"
-    assert database.job(job_id)["status"] == "pending"
+    return watching
 
 
 def on_terminal(database: Database, *arguments: str, **variables: str) -> tuple[int, str]:

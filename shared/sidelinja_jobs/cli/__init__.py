@@ -17,6 +17,7 @@ from sidelinja_jobs.cli.discovery import service_commands
 from sidelinja_jobs.cli.enqueueing import enqueue
 from sidelinja_jobs.cli.exits import MEANINGS, ExitCode
 from sidelinja_jobs.cli.fleet import types, workers
+from sidelinja_jobs.cli.interrupts import Interrupted, prompt_interrupts
 from sidelinja_jobs.cli.listing import list_jobs
 from sidelinja_jobs.cli.migrating import migrate
 from sidelinja_jobs.cli.operating import cancel, pause, resume, retry
@@ -64,7 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
             # A terminal in another encoding gets escapes for what it cannot show.
             stream.reconfigure(errors="backslashreplace")
     try:
-        return _run(sys.argv[1:] if arguments is None else arguments)
+        with prompt_interrupts():
+            return _run(sys.argv[1:] if arguments is None else arguments)
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
@@ -77,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (Interrupted, KeyboardInterrupt, click.Abort):
         click.echo("jobs: stopped", err=True)
         return ExitCode.INTERRUPTED
     except BrokenPipeError:

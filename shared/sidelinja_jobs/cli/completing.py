@@ -31,7 +31,7 @@ def completion(shell: str) -> None:
         raise click.UsageError(f"there is no completion for {shell}")
     group = click.get_current_context().find_root().command
     if command := _TURN_OFF_BUILTIN.get(shell):
-        click.echo(f"# jobs is also a builtin of {shell}, which comes first. A path (.venv/bin/jobs) means this one;")
+        click.echo(f"# jobs is also a builtin of {shell}, which comes first. A path, or `env jobs`, means this one;")
         click.echo(f"# so does the bare name after: {command}")
     click.echo(kind(group, {}, "jobs", COMPLETE_VARIABLE).source())
 

@@ -15,6 +15,7 @@ import click
 from sidelinja_jobs.cli.completing import complete_ids, complete_types
 from sidelinja_jobs.cli.connection import Database, connect, open_database
 from sidelinja_jobs.cli.exits import ExitCode, RefusedError, UnreachableError
+from sidelinja_jobs.cli.interrupts import Interrupted
 from sidelinja_jobs.cli.lookup import find_jobs, short
 from sidelinja_jobs.cli.painters import Painter, painter_for
 from sidelinja_jobs.cli.reasons import sentence
@@ -68,7 +69,7 @@ def follow(
             live = [job.id for job in going]
             if not live and not takes_newcomers:
                 break
-    except KeyboardInterrupt:
+    except (Interrupted, KeyboardInterrupt):
         click.echo("jobs: stopped watching; the jobs go on", err=True)
         return ExitCode.INTERRUPTED
     finally:
