@@ -86,7 +86,10 @@ begin
         raise exception 'a pause until % is out of range', p_until using errcode = 'JQ002';
     end if;
     update job_type
-       set paused_at = clock_timestamp(), paused_until = p_until, pause_origin = v_origin,
+       set paused_at = clock_timestamp(), pause_origin = v_origin,
+           -- A time that is over already would let a worker pause and claim in a spin.
+           paused_until = case when v_worker then greatest(p_until, clock_timestamp() + interval '1 second')
+                               else p_until end,
            pause_reason = left(p_reason, 1000)
      where name = p_job_type
        and (not v_worker or (role = session_user

@@ -24,8 +24,10 @@ from services.whisper.subtitles import as_srt, as_txt, as_vtt
 from services.whisper.transcript import Origin, Row, build_transcript, without_words
 from services.whisper.transcription import ALMOST_DONE, Transcription
 from sidelinja_jobs import ChildError, ChildProcess, Context, Job, SettingsError, enqueue
+from sidelinja_jobs.metrics import count_child_ends
 
 ENGINE = "services.whisper.engine:transcribe"
+JOB_TYPE = "whisper_transcribe"
 FOLLOW_UP = "openrouter_analyze"
 
 
@@ -36,7 +38,7 @@ class Transcriber:
         self._settings = settings
         self._model = model
         self._model_request = ModelRequest(model.folder, settings.compute_type, settings.cpu_threads)
-        self._engine = ChildProcess(ENGINE, name="whisper engine")
+        self._engine = ChildProcess(ENGINE, name="whisper engine", on_end=count_child_ends(JOB_TYPE))
         self._metrics: TranscriptionMetrics | None = None
 
     def load_model(self) -> EngineReport:

@@ -1,53 +1,62 @@
 """A child process that can be killed, for native or hostile work (a speech engine, parsers of untrusted files).
 
 Native code cannot be interrupted inside a process; a process can always be killed. The child is started afresh (never
-forked), stays warm between calls, dies with its parent, and is limited in memory and time.
+forked), stays warm between calls, dies with its parent, and is limited in memory and time. child_server.py is its side.
 """
 
 import contextlib
-import ctypes
-import importlib
 import os
-import pickle
 import resource
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from typing import Any
 
-from sidelinja_jobs.errors import (
-    ChildDeath,
-    ChildDiedError,
-    ChildError,
-    ChildTimeoutError,
-    HandlerError,
-)
+from sidelinja_jobs.errors import ChildDeath, ChildDiedError, ChildError, ChildTimeoutError
 
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_WAIT_SECONDS = 0.5
-_START = "from sidelinja_jobs.child import main; main()"
+_LOOK_SECONDS = 0.1  # between two looks at the child's memory
+_END_SECONDS = 2.0  # for a child whose pipe is closed to end by itself, so that its own exit code is seen
+_START = "from sidelinja_jobs.child_server import main; main()"
 
 
 class ChildProcess:
-    """Runs `function(request, emit)` of `target` ("package.module:function") in a process of its own."""
+    """Runs `function(request, emit)` of `target` ("package.module:function") in a process of its own.
 
-    def __init__(self, target: str, *, memory_limit_bytes: int | None = None, name: str = "child") -> None:
+    `on_end` is told why a child ended: died, timeout, stopped (an exception in the parent) or closed.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        memory_limit_bytes: int | None = None,
+        name: str = "child",
+        on_end: Callable[[str], None] | None = None,
+    ) -> None:
         self.target, self.name = target, name
-        self._memory_limit_bytes = memory_limit_bytes
+        self._memory_limit_bytes, self._on_end = memory_limit_bytes, on_end
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection[Any, Any] | None = None
         self._last_message = ""
+        self._peak_bytes = 0
+        self._own_peak_bytes = 0
         self.starts = 0
 
     @property
     def pid(self) -> int | None:
         """Process id of the child that is alive, or None."""
-        return self._process.pid if self._process is not None and self._process.poll() is None else None
+        if self._process is None or self._process.returncode is not None:
+            return None
+        # Without reaping it: its exit status and memory are wanted later.
+        ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return None if ended else self._process.pid
 
     @property
     def restarts(self) -> int:
@@ -69,44 +78,41 @@ class ChildProcess:
             ChildError: it raised something else.
             ChildDiedError, ChildTimeoutError: it died, or was killed after `timeout_seconds`.
         """
-        deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
         try:
             pipe = self._ensure()
-            self._last_message = ""
-            try:
-                pipe.send(request)
-            except (BrokenPipeError, ConnectionResetError):
-                raise self._died() from None
-            while True:
-                kind, content = self._receive(pipe, deadline)
-                if kind == "message":
-                    self._last_message = repr(content)[:200]
-                    if on_message is not None:
-                        on_message(content)
-                elif kind == "result":
-                    return content
-                else:
-                    break
-        except BaseException:
-            self.close()
+            with self._killed_after(timeout_seconds):
+                kind, content = self._exchange(pipe, request, on_message)
+        except BaseException as error:
+            reasons: dict[type[BaseException], str] = {ChildDiedError: "died", ChildTimeoutError: "timeout"}
+            self._end(reasons.get(type(error), "stopped"))
             raise
+        if kind == "result":
+            return content
         raise content  # the function raised; the child itself is well
 
     def close(self) -> None:
         """Kills the child if it is alive."""
+        self._end("closed")
+
+    def _end(self, reason: str) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+            if self._on_end is not None:
+                self._on_end(reason)
         if self._pipe is not None:
             self._pipe.close()
         self._process = self._pipe = None
 
     def _ensure(self) -> "Connection[Any, Any]":
+        self._last_message = ""
         if self._pipe is not None and self.pid is not None:
             return self._pipe
-        self.close()
+        self._end("died")
         ours, theirs = socket.socketpair()
         arguments = [str(theirs.fileno()), str(os.getpid()), str(self._memory_limit_bytes or 0), self.target]
+        self._own_peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        self._peak_bytes = 0
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, *arguments],
             pass_fds=[theirs.fileno()],
@@ -118,25 +124,69 @@ class ChildProcess:
         self.starts += 1
         return self._pipe
 
-    def _receive(self, pipe: "Connection[Any, Any]", deadline: float | None) -> tuple[str, Any]:
-        while not pipe.poll(_WAIT_SECONDS):
-            if deadline is not None and time.monotonic() >= deadline:
-                raise ChildTimeoutError(f"{self.name} did not finish in time and was killed")
-        try:
-            message: tuple[str, Any] = pipe.recv()
-            return message
-        except (EOFError, OSError, pickle.UnpicklingError):
-            raise self._died() from None
-
-    def _died(self) -> ChildDiedError:
+    @contextlib.contextmanager
+    def _killed_after(self, seconds: float | None) -> Iterator[None]:
+        """From another thread, since sending to a child that does not read blocks, too."""
         process = self._process
-        assert process is not None  # noqa: S101 - _ensure has made it
-        process.kill()
-        _, status, usage = os.wait4(process.pid, 0) if process.returncode is None else (0, 0, None)
-        exit_code = os.waitstatus_to_exitcode(status) if process.returncode is None else process.returncode
-        process.returncode = exit_code
+        if seconds is None or process is None:
+            yield
+            return
+        late = threading.Event()
+
+        def kill() -> None:
+            late.set()
+            os.kill(process.pid, signal.SIGKILL)
+
+        timer = threading.Timer(seconds, kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except ChildDiedError:
+            if late.is_set():
+                raise ChildTimeoutError(f"{self.name} did not finish in {seconds:g} s and was killed") from None
+            raise
+        finally:
+            timer.cancel()
+            timer.join()  # before the process is reaped and its id can be another's
+
+    def _exchange(
+        self, pipe: "Connection[Any, Any]", request: Any, on_message: Callable[[Any], None] | None
+    ) -> tuple[str, Any]:
+        try:
+            self._note_memory()
+            pipe.send(request)
+            self._note_memory()
+            while True:
+                while not pipe.poll(_LOOK_SECONDS):
+                    self._note_memory()
+                answer = pipe.recv_bytes()
+                kind, content = self._unpack(answer)
+                if kind != "message":
+                    return kind, content
+                self._last_message = repr(content)[:200]
+                if on_message is not None:
+                    on_message(content)
+        except (EOFError, ConnectionError):
+            raise self._death() from None
+
+    def _unpack(self, answer: bytes) -> tuple[str, Any]:
+        try:
+            unpacked: tuple[str, Any] = ForkingPickler.loads(answer)
+            return unpacked
+        except Exception as error:
+            raise ChildError(f"{self.name} sent what cannot be read: {type(error).__name__}: {error}") from error
+
+    def _note_memory(self) -> None:
+        assert self._process is not None  # noqa: S101 - a call is going on
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            status = Path(f"/proc/{self._process.pid}/status").read_text()
+            peak_kib = int(status.split("VmHWM:")[1].split()[0])
+            self._peak_bytes = max(self._peak_bytes, peak_kib * 1024)
+
+    def _death(self) -> ChildDiedError:
+        exit_code, peak = self._reap()
         number = -exit_code if exit_code < 0 else None
-        peak = usage.ru_maxrss * 1024 if usage is not None else 0
         how = f"killed by signal {number} ({_signal_name(number)})" if number else f"exited with code {exit_code}"
         if number == signal.SIGKILL:
             how += ", perhaps for want of memory"
@@ -146,48 +196,24 @@ class ChildProcess:
             death,
         )
 
+    def _reap(self) -> tuple[int, int]:
+        """Exit code, negative for a signal, and peak memory in bytes of a child whose pipe is closed."""
+        process = self._process
+        assert process is not None  # noqa: S101 - a call is going on
+        give_up_at = time.monotonic() + _END_SECONDS
+        reaped, status, usage = os.wait4(process.pid, os.WNOHANG)
+        while not reaped:
+            time.sleep(0.02)
+            if time.monotonic() >= give_up_at:
+                os.kill(process.pid, signal.SIGKILL)
+            reaped, status, usage = os.wait4(process.pid, os.WNOHANG)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        # Linux counts what the parent had at the fork; only what is more than that is surely the child's own.
+        peak = usage.ru_maxrss * 1024
+        return process.returncode, max(self._peak_bytes, peak if peak > self._own_peak_bytes else 0)
+
 
 def _signal_name(number: int) -> str:
     with contextlib.suppress(ValueError):
         return signal.Signals(number).name
     return "unknown"
-
-
-# -------------------------------------------------------------------- in the child
-
-
-def _serve(pipe: "Connection[Any, Any]", function: Callable[[Any, Callable[[Any], None]], Any]) -> None:
-    def emit(content: Any) -> None:
-        pipe.send(("message", content))
-
-    while True:
-        try:
-            request = pipe.recv()
-        except EOFError:
-            return
-        try:
-            answer: tuple[str, Any] = ("result", function(request, emit))
-        except HandlerError as error:
-            answer = ("error", error)
-        except Exception as error:
-            text = str(error) or type(error).__name__
-            answer = (
-                "error",
-                ChildError(text, child_class=type(error).__name__, child_traceback=traceback.format_exc()),
-            )
-        pipe.send(answer)
-
-
-def main() -> None:
-    """The child's main function."""
-    file_descriptor, parent, memory_limit, target = sys.argv[1:]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group: the parent decides
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(parent):
-        return  # it died before the line above
-    if int(memory_limit):
-        resource.setrlimit(resource.RLIMIT_AS, (int(memory_limit), int(memory_limit)))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    module, _, name = target.partition(":")
-    _serve(Connection(int(file_descriptor)), getattr(importlib.import_module(module), name))

@@ -90,7 +90,7 @@ def enqueue_many(
 
 def _checked(payload: Any) -> Any:
     try:
-        value = msgspec.to_builtins(payload)
+        value = msgspec.to_builtins(payload, str_keys=True)
     except (TypeError, RecursionError) as error:
         raise RefusedError(f"payload cannot become JSON: {error}") from error
     check_payload(value)
@@ -112,9 +112,9 @@ def _arguments(
 ) -> dict[str, Any]:
     if not _is_name(job_type, 200):
         raise RefusedError("job_type must have 1 to 200 characters, without NUL and lone surrogates")
-    if priority not in _SMALLINT:
+    if type(priority) is not int or priority not in _SMALLINT:  # True is an int to Python
         raise RefusedError(f"priority is {priority}, expected a whole number from -32768 to 32767")
-    if max_attempts not in range(1, 32768):
+    if type(max_attempts) is not int or max_attempts not in range(1, 32768):
         raise RefusedError(f"max_attempts is {max_attempts}, expected a whole number from 1 to 32767")
     if scheduled_for is not None:
         if scheduled_for.tzinfo is None:

@@ -70,6 +70,7 @@ class LeaseThread:
         self._beat_at, self._health_at = now + WORKER_BEAT_SECONDS, now
         self._sweep_at = now + self._sweep_wait()
         self._retry_at = now
+        self._ask_since = now  # a run whose last heartbeat was sent before gets another one at once
         self.failed = False
         self._ticked = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
@@ -113,6 +114,7 @@ class LeaseThread:
 
     def _run(self) -> None:
         try:
+            self._talk()
             while not self._closed:
                 self._tick()
         except BaseException:
@@ -160,14 +162,13 @@ class LeaseThread:
             if conn is not self._listening_on:
                 queue.listen_cancel(conn)
                 self._listening_on = conn
+                self._ask_since = time.monotonic()  # what was said before, nobody heard
             self._read_cancels(conn)
             self._extend(conn)
         except (psycopg.Error, JobQueueError) as error:
             self._log.warning("heartbeat failed", error=str(error).strip(), held=len(self._runs))
             self._metrics.heartbeat_failures.inc()
             self._link.close()
-            for run in self._runs:
-                run.sent_at = 0.0  # as soon as there is a connection again
             self._retry_at = time.monotonic() + min(1.0, self._rules.lease_seconds / 16)
             return
         try:
@@ -178,14 +179,16 @@ class LeaseThread:
     def _read_cancels(self, conn: QueueConnection) -> None:
         for notice in conn.notifies(timeout=0):
             if notice.payload == self._worker_id:
-                for run in self._runs:
-                    run.sent_at = 0.0  # ask now which of them is meant
+                self._ask_since = time.monotonic()  # which of the runs is meant, the next heartbeat tells
 
     def _extend(self, conn: QueueConnection) -> None:
         runs = [run for run in self._runs if run.phase is not Phase.DONE]
         now = time.monotonic()
         beat = self._rules.beat_seconds
-        if not any(now - run.sent_at >= (min(1.0, beat) if run.has_progress else beat) for run in runs):
+        if not any(
+            run.sent_at < self._ask_since or now - run.sent_at >= (min(1.0, beat) if run.has_progress else beat)
+            for run in runs
+        ):
             return
         for run in runs:
             run.sent_at = now

@@ -4,11 +4,15 @@ One canonical line per run of a job ("job ended") carries job_type, job_id, atte
 fields, never parts of the sentence; payloads, transcripts, prompts and secrets are not logged.
 """
 
+import io
 import logging
+import os
 import sys
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 import structlog
+
+STDOUT = 1
 
 
 def configure_logging(log_format: str = "auto", level: str = "info") -> None:
@@ -27,7 +31,7 @@ def configure_logging(log_format: str = "auto", level: str = "info") -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stdout),
+        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, _Stdout())),
         cache_logger_on_first_use=True,
     )
 
@@ -35,6 +39,22 @@ def configure_logging(log_format: str = "auto", level: str = "info") -> None:
 def get_logger(**fields: Any) -> structlog.typing.FilteringBoundLogger:
     """A logger with fields bound to it."""
     return cast(structlog.typing.FilteringBoundLogger, structlog.get_logger(**fields))
+
+
+class _Stdout(io.TextIOBase):
+    """Standard output that never raises: a full disk or a closed pipe must not fail a job, nor bad characters."""
+
+    def write(self, text: str) -> int:
+        data = text.encode("utf-8", "backslashreplace")
+        try:
+            while data:
+                data = data[os.write(STDOUT, data) :]
+        except OSError:
+            return 0
+        return len(text)
+
+    def flush(self) -> None:
+        pass
 
 
 def _pass_on(_logger: Any, _name: str, event: Any) -> Any:

@@ -4,6 +4,9 @@ Counters say what this process did; what the table holds is told by another expo
 Series are made at start, so that the first error has a zero before it.
 """
 
+from collections.abc import Callable
+from functools import cache
+
 import prometheus_client
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
@@ -18,7 +21,7 @@ ERROR_KINDS = (
     "crash",
     "other",
 )
-RESTART_REASONS = ("died", "timeout", "stopped", "recycle")
+CHILD_ENDS = ("died", "timeout", "stopped", "closed")
 # From 0.1 s to 4 h: a statistics batch to a long episode on a slow machine.
 DURATION_BUCKETS = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 1800, 3600, 7200, 14400)
 
@@ -90,11 +93,9 @@ class WorkerMetrics:
             buckets=DURATION_BUCKETS,
         )
         errors = Counter("jobqueue_errors_total", "Failures by kind", ["job_type", "kind"])
-        restarts = Counter("jobqueue_child_restarts_total", "Child processes ended early", ["job_type", "reason"])
         self._attempts = {outcome: attempts.labels(job_type, outcome) for outcome in OUTCOMES}
         self._durations = {outcome: durations.labels(job_type, outcome) for outcome in OUTCOMES}
         self._errors = {kind: errors.labels(job_type, kind) for kind in ERROR_KINDS}
-        self.child_restarts = {reason: restarts.labels(job_type, reason) for reason in RESTART_REASONS}
 
     def record_end(self, outcome: str, seconds: float, error_class: str | None) -> None:
         """Counts the end of a run."""
@@ -104,6 +105,14 @@ class WorkerMetrics:
             self._errors[error_kind(error_class)].inc()
         if outcome == "completed":
             self.last_completed.set_to_current_time()
+
+
+@cache
+def count_child_ends(job_type: str) -> Callable[[str], None]:
+    """For `ChildProcess(on_end=…)`: counts jobqueue_child_restarts_total by reason."""
+    restarts = Counter("jobqueue_child_restarts_total", "Ends of child processes", ["job_type", "reason"])
+    by_reason = {reason: restarts.labels(job_type, reason) for reason in CHILD_ENDS}
+    return lambda reason: by_reason[reason].inc()
 
 
 def serve_metrics(port: int, host: str) -> None:

@@ -28,7 +28,6 @@ WORKER_METRICS = {
     "jobqueue_claim_duration_seconds",
     "jobqueue_db_reconnects",
     "jobqueue_heartbeat_failures",
-    "jobqueue_child_restarts",
     "process_resident_memory_bytes",
 }
 
