@@ -5,8 +5,10 @@ its data is thrown away before and after.
 """
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -205,6 +207,26 @@ def test_up_again_changes_nothing_and_down_keeps_the_data(two_workers: RunningSt
     for one_shot in ("secrets", "migrate", "model"):
         (container,) = stack.containers(one_shot, every=True)
         assert stack.inspect(container)["State"]["ExitCode"] == 0
+
+
+def test_host_folder_is_worked_in_as_its_owner(stack: RunningStack, tmp_path: Path, transcript: str) -> None:
+    """MEDIA_DIR with MEDIA_UID and MEDIA_GID: the transcript appears beside the file, owned by the same user."""
+    shutil.copy(SAMPLE, tmp_path / "mine.mp3")
+    owner = os.getuid() or 1000
+    if os.getuid() == 0:
+        for path in (tmp_path, tmp_path / "mine.mp3"):
+            os.chown(path, owner, owner)
+    tmp_path.chmod(0o700)
+    stack.environ |= {"MEDIA_DIR": str(tmp_path), "MEDIA_UID": str(owner), "MEDIA_GID": str(owner)}
+    try:
+        stack.up(workers=1)
+        job = stack.wait_for(stack.enqueue("mine.mp3"), "completed")
+    finally:
+        for name in ("MEDIA_DIR", "MEDIA_UID", "MEDIA_GID"):
+            del stack.environ[name]
+
+    assert job["result"]["text"] == transcript
+    assert (tmp_path / "mine.en.vtt").stat().st_uid == owner
 
 
 def test_lost_secrets_are_told_and_healed(stack: RunningStack) -> None:
