@@ -198,19 +198,18 @@ def test_a_foreign_run_is_not_swept_by_the_lease_of_the_run_before(database: Dat
     assert (database.job(job_id)["lease_token"], database.job(job_id)["lease_until"]) == (None, None)
 
 
-@pytest.mark.parametrize("status", ["completed", "error", "retry", "pending"])
-def test_a_run_whose_status_was_changed_by_hand_is_lost(database: Database, status: str) -> None:
-    conn = worker_session(database)
-    job_id = database.enqueue()
-    run = claim_one(conn)
+def test_a_run_whose_status_was_changed_by_hand_is_lost(database: Database) -> None:
+    conn, plain = worker_session(database), database.connect("plain")
+    for status in ("completed", "error", "retry", "pending"):
+        job_id = database.enqueue(priority=9)
+        run = claim_one(conn)
+        plain.execute("UPDATE job_queue SET status = %s, priority = -9 WHERE id = %s", (status, job_id))
 
-    database.connect("plain").execute("UPDATE job_queue SET status = %s WHERE id = %s", (status, job_id))
-
-    with pytest.raises(LeaseLostError):
-        queue.complete(conn, run, {})
-    with pytest.raises(LeaseLostError):
-        queue.fail(conn, run, "X", "x")
-    assert database.job(job_id)["status"] == status
+        with pytest.raises(LeaseLostError):
+            queue.complete(conn, run, {})
+        with pytest.raises(LeaseLostError):
+            queue.fail(conn, run, "X", "x")
+        assert database.job(job_id)["status"] == status
 
 
 def test_a_deleted_job_is_lost_for_its_worker(database: Database) -> None:

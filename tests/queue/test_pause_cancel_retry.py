@@ -53,16 +53,27 @@ def test_an_operators_pause_that_is_over_no_longer_stands_in_the_way(database: D
     assert pause_of(database)["pause_origin"] == "budget"
 
 
-@pytest.mark.parametrize("origin", ["worker", "budget"])
-def test_a_worker_pauses_and_resumes_its_own_type(database: Database, origin: str) -> None:
+def test_a_worker_pauses_and_resumes_its_own_type(database: Database) -> None:
     conn = worker_session(database)
+    for origin in ("worker", "budget"):
+        assert queue.pause_job_type(conn, "test_job", in_hours(1), "quota used up", origin)
+        pause = pause_of(database)
+        assert (pause["pause_origin"], pause["pause_reason"]) == (origin, "quota used up")
+        assert pause["paused_at"] < pause["paused_until"]
+        assert conn.execute("select resume_job_type('test_job')").fetchone() == {"resume_job_type": True}
+        assert pause_of(database)["paused_at"] is None
 
-    assert queue.pause_job_type(conn, "test_job", in_hours(1), "quota used up", origin)
+
+def test_a_workers_pause_that_is_over_already_lasts_a_second(database: Database) -> None:
+    """A handler whose clock is behind must not pause, claim and pause again in a spin."""
+    conn = worker_session(database)
+    database.enqueue()
+
+    assert queue.pause_job_type(conn, "test_job", in_hours(-1), "quota", "worker")
+
+    assert queue.claim(conn, "test_job", "w1", 1) == []
     pause = pause_of(database)
-    assert (pause["pause_origin"], pause["pause_reason"]) == (origin, "quota used up")
-    assert pause["paused_at"] < pause["paused_until"]
-    assert conn.execute("select resume_job_type('test_job')").fetchone() == {"resume_job_type": True}
-    assert pause_of(database)["paused_at"] is None
+    assert timedelta(seconds=0.9) < pause["paused_until"] - pause["paused_at"] < timedelta(seconds=1.1)
 
 
 def test_a_worker_must_say_until_when_and_may_not_pose_as_the_operator(database: Database) -> None:

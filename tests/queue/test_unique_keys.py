@@ -229,10 +229,10 @@ def test_a_bare_insert_of_a_key_that_is_taken_is_refused(database: Database) -> 
         )
 
 
-@pytest.mark.parametrize("key", ["", "k" * 501, "a\x00b", "a\ud800b"])
-def test_a_key_that_the_database_cannot_hold_is_refused_before_it_gets_there(database: Database, key: str) -> None:
+def test_a_key_that_the_database_cannot_hold_is_refused_before_it_gets_there(database: Database) -> None:
     conn = database.connect("producer", autocommit=False)
 
-    with pytest.raises(RefusedError, match="unique_key"):
-        enqueue(conn, "test_job", {}, unique_key=key)
+    for key in ("", "k" * 501, "a\x00b", "a\ud800b"):
+        with pytest.raises(RefusedError, match="unique_key must have 1 to 500 characters"):
+            enqueue(conn, "test_job", {}, unique_key=key)
     assert enqueue(conn, "test_job", {}, unique_key="æ" * 500).outcome == "created"  # the transaction is still good
