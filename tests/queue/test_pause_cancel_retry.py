@@ -206,17 +206,6 @@ def test_the_reason_of_a_cancel_is_kept_when_the_job_was_running(database: Datab
     assert database.job(job_id)["error_msg"] == "cancelled while running: wrong file"
 
 
-def test_a_cancel_waits_for_no_transaction_of_another_job(database: Database, operator: Any) -> None:
-    conn = worker_session(database)
-    busy, other = database.enqueue(), database.enqueue()
-    runs = {run.id: run for run in queue.claim(conn, "test_job", "w1", 2)}
-    operator.execute("set lock_timeout = '2s'")
-
-    with conn.transaction():
-        queue.confirm(conn, runs[busy])
-        assert operator.execute("select cancel_job(%s)", (other,)).fetchone() == ("requested",)
-
-
 # ---------------------------------------------------------------- retry
 
 
