@@ -74,7 +74,7 @@ class UnitResult:
     speech_samples: int
     language: str | None
     language_probability: float | None
-    segments: list[dict[str, Any]]
+    segments: list[dict[str, Any]] = field(repr=False)  # the log shows the last message of an engine that died
     decoding: DecodeCounts
     seconds_spent: dict[str, float]  # by the names of SPENT
     flags: list[str] = field(default_factory=list)  # what a reader of the text should know: "hotwords_cut"

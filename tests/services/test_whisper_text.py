@@ -49,9 +49,9 @@ def test_units_follow_each_other_without_a_gap_and_times_never_run_backwards(sam
     assert times[-1] <= units[-1].end_sample / 16_000
 
 
-@pytest.mark.parametrize("finished", [1, 3])
-def test_a_run_that_starts_at_a_later_unit_gives_the_same_units(samples: Path, finished: int) -> None:
+def test_a_run_that_starts_at_a_later_unit_gives_the_same_units(samples: Path) -> None:
     whole = read_aloud(samples)
+    finished = 2
 
     rest = transcribe_anew(
         samples / "audio",
