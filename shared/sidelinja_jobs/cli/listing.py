@@ -55,6 +55,7 @@ def list_jobs(
         rows = database.rows(
             "list_jobs",
             JobRow,
+            ids=None,
             statuses=list(statuses) or None,
             job_type=job_type,
             failing=errors,

@@ -10,7 +10,8 @@ select id
  limit 4
 
 -- name: list_jobs
--- Newest first. "before" is a place in the same order, so no row is seen twice while others arrive.
+-- Newest first. "before" is a place in the same order, so no row is seen twice while others arrive. A watch asks for
+-- its ids.
 select job.id, left(job.job_type, 300) as job_type, job.status::text as status, job.priority, job.attempts,
        job.max_attempts, job.created_at, job.started_at, job.completed_at, job.scheduled_for,
        left(job.worker_id, 300) as worker_id, job.lease_until, job.progress,
@@ -23,6 +24,7 @@ select job.id, left(job.job_type, 300) as job_type, job.status::text as status, 
   from job_queue as job
   left join job_type as kind on kind.name = job.job_type
  where (%(statuses)s::job_status[] is null or job.status = any (%(statuses)s::job_status[]))
+   and (%(ids)s::uuid[] is null or job.id = any (%(ids)s::uuid[]))
    and (%(job_type)s::text is null or job.job_type = %(job_type)s)
    and (%(since)s::timestamptz is null or job.created_at >= %(since)s)
    and (%(since_seconds)s::float8 is null or job.created_at >= now() - make_interval(secs => %(since_seconds)s))
@@ -32,20 +34,6 @@ select job.id, left(job.job_type, 300) as job_type, job.status::text as status, 
             select place.created_at, place.id from job_queue as place where place.id = %(before)s::uuid))
  order by job.created_at desc, job.id desc
  limit %(limit)s
-
--- name: watch_jobs
-select job.id, left(job.job_type, 300) as job_type, job.status::text as status, job.priority, job.attempts,
-       job.max_attempts, job.created_at, job.started_at, job.completed_at, job.scheduled_for,
-       left(job.worker_id, 300) as worker_id, job.lease_until, job.progress,
-       left(job.progress_note, 300) as progress_note, job.cancel_requested_at,
-       left(job.unique_key, 300) as unique_key, job.parent_id, job.postponements, job.error_class,
-       left(job.error_msg, 500) as error_msg,
-       coalesce(kind.paused_at is not null and (kind.paused_until is null or kind.paused_until > now()), false)
-           as is_paused,
-       now() as read_at
-  from job_queue as job
-  left join job_type as kind on kind.name = job.job_type
- where job.id = any (%(ids)s::uuid[])
 
 -- name: unfinished_ids
 -- What a watch without ids follows: running first, then in the order in which they will be claimed.

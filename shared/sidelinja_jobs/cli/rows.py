@@ -10,6 +10,18 @@ WAITING = ("pending", "retry")
 STATUSES = ("pending", "running", "completed", "error", "retry")
 
 
+# Every filter of list_jobs; those that are not asked for stay None.
+NO_FILTER: dict[str, object] = {
+    "ids": None,
+    "statuses": None,
+    "job_type": None,
+    "failing": False,
+    "since": None,
+    "since_seconds": None,
+    "before": None,
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobRow:
     """A job without its payload and result."""

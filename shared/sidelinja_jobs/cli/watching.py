@@ -19,7 +19,7 @@ from sidelinja_jobs.cli.interrupts import Interrupted
 from sidelinja_jobs.cli.lookup import find_jobs, short
 from sidelinja_jobs.cli.painters import Painter, painter_for
 from sidelinja_jobs.cli.reasons import sentence
-from sidelinja_jobs.cli.rows import WAITING, IdRow, JobRow, ReasonRow
+from sidelinja_jobs.cli.rows import NO_FILTER, WAITING, IdRow, JobRow, ReasonRow
 
 R = TypeVar("R")
 
@@ -89,7 +89,9 @@ class _Reader:
 
     def jobs(self, ids: Sequence[UUID]) -> list[JobRow]:
         """The jobs in the order of the ids."""
-        found = {row.id: row for row in self._rows("watch_jobs", JobRow, ids=list(ids))}
+        found = {
+            row.id: row for row in self._rows("list_jobs", JobRow, **{**NO_FILTER, "ids": list(ids), "limit": len(ids)})
+        }
         return [found[job_id] for job_id in ids if job_id in found]
 
     def unfinished(self, job_type: str | None) -> list[UUID]:
