@@ -6,7 +6,7 @@ ROLE ?= jobbko_operator
 
 up:  ## build and start everything, wait until it is well (SCALE=3: that many whisper workers)
 	@$(COMPOSE) up --build --detach --wait $(if $(SCALE),--scale whisper=$(SCALE)) || \
-	  { $(COMPOSE) logs --no-log-prefix --tail 3 secrets migrate model >&2; exit 1; }
+	  { $(COMPOSE) ps --all; $(COMPOSE) logs --tail 2; exit 1; } >&2
 	@$(COMPOSE) ps
 
 down:  ## stop and remove the containers; the data stays in its volumes

@@ -31,7 +31,7 @@ def images() -> Iterator[dict[str, str]]:
     """Every image, built as compose.yaml builds it."""
     tags = {}
     for name in NAMES:
-        tags[name] = f"jobbko-{name}:test"
+        tags[name] = f"jobbko-{name}:deploy-test"
         docker("build", "--quiet", "--tag", tags[name], "--file", f"services/{name}/Dockerfile", ".")
     yield tags
     docker("image", "rm", *tags.values(), check=False)  # the layers stay in the build's cache
