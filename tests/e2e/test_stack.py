@@ -150,6 +150,12 @@ def test_worker_is_confined(two_workers: RunningStack) -> None:
     assert two_workers.inspect(container)["HostConfig"]["Memory"] == 3 << 30
 
 
+def test_database_notices_rotten_pages_and_sorts_the_same_for_ever(stack: RunningStack) -> None:
+    assert stack.sql("show data_checksums") == "on"
+    provider = "select datlocprovider, datlocale from pg_database where datname = current_database()"
+    assert stack.sql(provider) == "b|C.UTF-8"
+
+
 def test_database_holds_its_own_secret_and_no_more(stack: RunningStack) -> None:
     assert stack.compose("exec", "-T", "db", "ls", "/run/secrets") == "superuser"
     (container,) = stack.containers("db")
