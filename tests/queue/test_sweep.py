@@ -170,6 +170,18 @@ def test_four_sweepers_at_once_rescue_each_run_once(database: Database) -> None:
     assert database.value("select max(attempts) from job_queue") == 1
 
 
+def test_an_expired_lease_that_nobody_took_is_still_good(database: Database) -> None:
+    """Its token proves that there is no successor; two hours of work are not thrown away."""
+    conn = worker_session(database)
+    job_id = database.enqueue()
+    run = claim_one(conn)
+    expire(database, job_id)
+
+    queue.complete(conn, run, {})
+
+    assert database.job(job_id)["status"] == "completed"
+
+
 def test_a_sweep_does_not_wait_for_a_run_that_is_just_being_settled(database: Database) -> None:
     first = worker_session(database)
     second = worker_session(database, worker_id="w2")
