@@ -73,8 +73,11 @@ test: check lock-check  ## everything: checks, lock files and all tests (ARGS="-
 test-fast: venv  ## tests without containers, services and the demo
 	@$(PYTEST) tests/unit tests/queue $(ARGS)
 
+# Only what stands on make's command line counts: LANGUAGE is in many a person's environment for another reason.
+given = $(if $(findstring command line,$(origin $(1))),--$(2) "$$$(1)")
+
 demo: venv  ## the whole system without Docker: an MP3 becomes a transcript (MP3=path: yours)
-	@$(BIN)/python -m demo $(if $(MP3),--mp3 '$(MP3)') $(if $(MODEL),--model '$(MODEL)') $(if $(LANGUAGE),--language '$(LANGUAGE)')
+	@$(BIN)/python -m demo $(call given,MP3,mp3) $(call given,MODEL,model) $(call given,LANGUAGE,language)
 
 clean:  ## remove .venv and the tools' caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -62,7 +62,7 @@ def run(stack: Stack, options: argparse.Namespace) -> None:
     show_transcript(job["result"]["text"], job["result"]["notes"])
     show_row(stack.postgres, DATABASE, stack.reader_password())
     show_files(stack)
-    if options.mp3 == HERE / "sample.mp3":
+    if options.is_sample:
         check_words(job["result"]["text"])
 
 
@@ -72,10 +72,11 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--language", help="of the recording; default: en for the sample, else detected")
     parser.add_argument("--model", default="base", help="name of the Whisper model")
     options = parser.parse_args()
+    options.mp3 = options.mp3.expanduser()
     if not options.mp3.is_file():
         parser.error(f"no such file: {options.mp3}")
-    is_sample = options.mp3.resolve() == HERE / "sample.mp3"
-    options.language = options.language or ("en" if is_sample else "auto")
+    options.is_sample = options.mp3.resolve() == HERE / "sample.mp3"
+    options.language = options.language or ("en" if options.is_sample else "auto")
     return options
 
 
