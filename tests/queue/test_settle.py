@@ -29,7 +29,7 @@ def attempts_of(database: Database, job_id: UUID) -> list[tuple[Any, ...]]:
 
 
 def wait_seconds(database: Database, settled: Settled) -> float:
-    """From now to when the job is due again, on the database's clock."""
+    """From now to when the job is due again."""
     return float(
         database.value("select extract(epoch from %s::timestamptz - clock_timestamp())", settled.scheduled_for)
     )

@@ -1,5 +1,6 @@
 """Unique keys: one waiting or running job per type and key, and one more after a running one when asked."""
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -168,6 +169,25 @@ def test_a_key_that_was_asked_for_in_a_transaction_that_fails_has_no_rerun(datab
     queue.complete(conn, run, {})
 
     assert jobs(database) == [("completed", 1)]
+
+
+def test_a_caller_with_an_old_snapshot_gets_an_answer_or_an_error_but_never_hangs(database: Database) -> None:
+    """Repeatable read: what the caller sees of the key is older than what the index says."""
+    conn = worker_session(database)
+    ask(database, 1)
+    run = claim_one(conn)
+    for change in (
+        lambda: queue.fail(conn, run, "X", "x"),
+        lambda: database.rows("update job_queue set status = 'completed'"),
+        lambda: ask(database, 2),
+    ):
+        with psycopg.connect(database.dsn("producer"), options="-c statement_timeout=5s") as caller:
+            caller.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            caller.execute("select id from job_queue")
+            change()
+            with contextlib.suppress(psycopg.errors.SerializationFailure):
+                assert enqueue(caller, "test_job", {}, unique_key="k").outcome == "created"
+            caller.rollback()
 
 
 def test_eight_enqueuers_at_once_make_one_job(database: Database) -> None:
