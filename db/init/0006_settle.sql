@@ -140,6 +140,30 @@ end
 $$;
 comment on function release_job is 'Puts a job back at no cost, or ends it when its cancel was requested';
 
+-- The answer to a claim can be lost, and then nobody works what it took. A worker knows all that it holds, so it puts back
+-- what else stands under its name. An answer that took longer than p_older_than_seconds is never taken any more.
+create function release_strays(p_worker_id text, p_held uuid[], p_older_than_seconds double precision) returns integer
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+declare
+    v_job   job_queue;
+    v_count integer := 0;
+begin
+    for v_job in
+        select job.* from job_queue as job join job_type as own on own.name = job.job_type and own.role = session_user
+         where job.status = 'running' and job.worker_id = p_worker_id and job.lease_token <> all (p_held)
+           and job.started_at < clock_timestamp() - make_interval(secs => p_older_than_seconds)
+         order by job.id for update of job skip locked
+    loop
+        perform end_run(v_job, 'released', false, v_job.scheduled_for, 'released', 'the answer to its claim was lost');
+        v_count := v_count + 1;
+    end loop;
+    return v_count;
+end
+$$;
+comment on function release_strays is 'Puts back what a worker claimed without knowing; returns how many jobs';
+
 -- What became of a run, for a worker whose connection broke during the commit that settled it.
 create function run_outcome(p_job_id uuid, p_lease_token uuid) returns text
 language sql stable security definer

@@ -126,7 +126,7 @@ comment on function resume_job_type is 'Ends a pause; a worker''s login never en
 grant execute on function
     register_worker, unregister_worker, beat_worker, set_worker_idle, claim_jobs, extend_leases, confirm_run,
     write_checkpoint, read_checkpoints, drop_checkpoints, complete_job, fail_job, postpone_job, release_job,
-    run_outcome, sweep_jobs, pause_job_type, resume_job_type, enqueue_job, enqueue_jobs
+    release_strays, run_outcome, sweep_jobs, pause_job_type, resume_job_type, enqueue_job, enqueue_jobs
     to jobbko_worker;
 grant execute on function
     enqueue_job, enqueue_jobs, retry_job, cancel_job, pause_job_type, resume_job_type, sweep_jobs, next_slot

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -23,6 +23,7 @@ from sidelinja_jobs.errors import ChildDeath, ChildDiedError, ChildError, ChildT
 
 _LOOK_SECONDS = 0.1  # between two looks at the child's memory
 _END_SECONDS = 2.0  # for a child whose pipe is closed to end by itself, so that its own exit code is seen
+_SECRETS = ("DATABASE_URL", "PASSWORD", "SECRET", "TOKEN", "KEY")
 _START = "from sidelinja_jobs.child_server import main; main()"
 
 
@@ -117,7 +118,7 @@ class ChildProcess:
             [sys.executable, "-c", _START, *arguments],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={**_without_secrets(os.environ), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         theirs.close()
         self._pipe = Connection(ours.detach())
@@ -211,6 +212,11 @@ class ChildProcess:
         # Linux counts what the parent had at the fork; only what is more than that is surely the child's own.
         peak = usage.ru_maxrss * 1024
         return process.returncode, max(self._peak_bytes, peak if peak > self._own_peak_bytes else 0)
+
+
+def _without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+    """What runs hostile input has no use for the database and the keys."""
+    return {name: value for name, value in environ.items() if not any(part in name for part in _SECRETS)}
 
 
 def _signal_name(number: int) -> str:

@@ -23,6 +23,7 @@ from sidelinja_jobs.queries import load_queries
 from sidelinja_jobs.settings import DatabaseSettings
 
 SCHEMA_VERSION = 8  # the newest file of db/init that this code needs
+LOGIN_REFUSED_TEXTS = ("password authentication failed", "no password supplied")  # where libpq gives no SQLSTATE
 CANCEL_SECONDS = 2.0  # for the request to cancel a statement
 LOGIN_REFUSED = ("28P01", "28000")  # invalid_password, invalid_authorization_specification
 
@@ -85,7 +86,7 @@ def connect(settings: DatabaseSettings, *, name: str, deadline_seconds: float | 
     try:
         conn = QueueConnection.connect(conninfo, autocommit=True, row_factory=dict_row)
     except psycopg.OperationalError as error:
-        if error.sqlstate in LOGIN_REFUSED or "password" in str(error):
+        if error.sqlstate in LOGIN_REFUSED or any(text in str(error) for text in LOGIN_REFUSED_TEXTS):
             raise SettingsError(
                 f"the database refused the login: {error}. Next: check DATABASE_PASSWORD or its file, and run migrate, "
                 "which sets the passwords of all roles"

@@ -13,15 +13,20 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from math import ceil
 from types import FrameType
+from typing import TypeVar
 
 from sidelinja_jobs.errors import JobStopped, StopReason
 from sidelinja_jobs.run import Phase, Run
 
 INTERRUPT_SECONDS = 2.5  # a handler that has not left by then is interrupted again: it may have swallowed the first
 GUARD_SECONDS = 10.0  # past the lease, so that a process that slept through it may still end in order
+ALARM_AGAIN_SECONDS = 0.1
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
+
+T = TypeVar("T")
 
 
 class Waker:
@@ -42,12 +47,15 @@ class Waker:
         Returns:
             the bytes written by wake-ups (signal numbers), and whether another descriptor is ready.
         """
-        ready, _, _ = select.select([self._reader, *others], [], [], max(timeout, 0))
+        poll = select.poll()  # select() knows no descriptor above 1023, and a handler may keep many files open
+        for descriptor in (self._reader, *others):
+            poll.register(descriptor, select.POLLIN)
+        ready = {descriptor for descriptor, _event in poll.poll(max(ceil(timeout * 1000), 0))}
         woken = b""
         if self._reader in ready:
             with contextlib.suppress(BlockingIOError):
                 woken = os.read(self._reader, 4096)
-        return woken, any(other in ready for other in others)
+        return woken, not ready.isdisjoint(others)
 
 
 class Guard:
@@ -98,39 +106,42 @@ class Interrupter:
         """Interrupts the handler; called by the lease thread."""
         signal.pthread_kill(self._thread_id, signal.SIGUSR1)
 
-    @contextlib.contextmanager
-    def interruptible(self, run: Run, phase: Phase) -> Iterator[None]:
-        """While the handler (HANDLING) or its last writes (COMPLETING) run: JobStopped may be raised at any point."""
+    def call(self, run: Run, phase: Phase, function: Callable[[], T]) -> T:
+        """Calls the handler (HANDLING) or its last writes (COMPLETING).
+
+        JobStopped may be raised at any point inside the function, and nowhere else: a signal that comes when it has
+        been left finds no frame of it on the stack.
+        """
         try:
             self._run = run
             self.guard.enter(run, phase)
             self._arm(run)
             if run.stop_reason is StopReason.LOST or (run.stop_reason is not None and phase is Phase.HANDLING):
                 raise JobStopped(run.stop_reason)
-            yield
+            return _inside(function)
         finally:
-            self.guard.enter(run, Phase.SETTLING)
             self._run = None
+            self.guard.enter(run, Phase.SETTLING)
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     @staticmethod
     def _arm(run: Run) -> None:
         signal.setitimer(signal.ITIMER_REAL, max(run.deadline - time.monotonic(), 0.001))
 
-    def _on_stop(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_stop(self, _number: int, frame: FrameType | None) -> None:
         self._stopping.set()
         run = self._run
         # The lease thread does this, too, but C code that looks at signals may keep the interpreter from it.
         if self._stops_at_once and run is not None and run.phase is Phase.HANDLING and run.stop_reason is None:
             run.stop(StopReason.SHUTDOWN)
-            self._interrupt(run)
+            self._interrupt(run, frame)
 
-    def _on_press(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_press(self, _number: int, frame: FrameType | None) -> None:
         run = self._run
         if run is not None and run.is_interruptible:
-            self._interrupt(run)
+            self._interrupt(run, frame)
 
-    def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_alarm(self, _number: int, frame: FrameType | None) -> None:
         run = self._run
         if run is None or not run.is_interruptible:
             return
@@ -138,12 +149,25 @@ class Interrupter:
             self._arm(run)
             return
         run.stop(StopReason.LOST)
-        self._interrupt(run)
+        signal.setitimer(signal.ITIMER_REAL, ALARM_AGAIN_SECONDS)
+        self._interrupt(run, frame)
 
     @staticmethod
-    def _interrupt(run: Run) -> None:
+    def _interrupt(run: Run, frame: FrameType | None) -> None:
         """Raises, unless another of the guards did just before: a handler's cleanup must get to its end."""
         now = time.monotonic()
-        if run.stop_reason is not None and now >= run.interrupt_again_at:
-            run.interrupt_again_at = now + INTERRUPT_SECONDS
-            raise JobStopped(run.stop_reason)
+        if run.stop_reason is None or now < run.interrupt_again_at or not _is_inside(frame):
+            return
+        run.interrupt_again_at = now + INTERRUPT_SECONDS
+        raise JobStopped(run.stop_reason)
+
+
+def _inside(function: Callable[[], T]) -> T:
+    """Its code marks the part of the stack where a handler runs."""
+    return function()
+
+
+def _is_inside(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code is not _inside.__code__:
+        frame = frame.f_back
+    return frame is not None

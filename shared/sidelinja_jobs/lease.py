@@ -47,6 +47,8 @@ class LeaseThread:
         rules: Rules,
         worker_id: str,
         *,
+        listens_to: str | None,
+        claim_seconds: float,
         register: Callable[[QueueConnection], object],
         stopping: threading.Event,
         waker: Waker,
@@ -60,6 +62,7 @@ class LeaseThread:
         self._register, self._interrupter, self._metrics = register, interrupter, metrics
         self._stopping, self._waker, self._main_waker = stopping, waker, main_waker
         self._health_file, self._drain_seconds = health_file, drain_seconds
+        self._listens_to, self._claim_seconds = listens_to, claim_seconds
         self._log = get_logger(worker_id=worker_id)
         self._runs: list[Run] = []
         self._closed = False
@@ -70,6 +73,7 @@ class LeaseThread:
         self._beat_at, self._health_at = now + WORKER_BEAT_SECONDS, now
         self._sweep_at = now + self._sweep_wait()
         self._retry_at = now
+        self._strays_until = self._strays_at = now
         self._ask_since = now  # a run whose last heartbeat was sent before gets another one at once
         self.failed = False
         self._ticked = threading.Event()
@@ -93,6 +97,10 @@ class LeaseThread:
         """This run has ended."""
         run.phase = Phase.DONE
         self._runs = [held for held in self._runs if held is not run]
+
+    def claim_failed(self) -> None:
+        """A claim raised: it may have succeeded all the same."""
+        self._strays_until = time.monotonic() + 3 * self._claim_seconds + 1
 
     def require_alive(self) -> None:
         """After a run was lost: a thread that hangs keeps no further lease, so the process must end.
@@ -160,10 +168,8 @@ class LeaseThread:
         try:
             conn = self._link.open()
             if conn is not self._listening_on:
-                queue.listen_cancel(conn)
-                self._listening_on = conn
-                self._ask_since = time.monotonic()  # what was said before, nobody heard
-            self._read_cancels(conn)
+                self._listen(conn)
+            self._read_notices(conn)
             self._extend(conn)
         except (psycopg.Error, JobQueueError) as error:
             self._log.warning("heartbeat failed", error=str(error).strip(), held=len(self._runs))
@@ -176,9 +182,21 @@ class LeaseThread:
         except (psycopg.Error, JobQueueError) as error:  # a sweep that fails must not cost the lease
             self._log.error("housekeeping failed", error=str(error).strip())
 
-    def _read_cancels(self, conn: QueueConnection) -> None:
+    def _listen(self, conn: QueueConnection) -> None:
+        # Here and not on the main thread's connection, which nobody reads while a long job runs: the server would keep
+        # all notifications since, and could not vacuum.
+        queue.listen_cancel(conn)
+        if self._listens_to is not None:
+            queue.listen_ready(conn)
+        self._listening_on = conn
+        self._ask_since = time.monotonic()  # what was said before, nobody heard
+        self._main_waker.wake()
+
+    def _read_notices(self, conn: QueueConnection) -> None:
         for notice in conn.notifies(timeout=0):
-            if notice.payload == self._worker_id:
+            if notice.channel == "job_ready" and notice.payload == self._listens_to:
+                self._main_waker.wake()
+            elif notice.channel == "job_cancel" and notice.payload == self._worker_id:
                 self._ask_since = time.monotonic()  # which of the runs is meant, the next heartbeat tells
 
     def _extend(self, conn: QueueConnection) -> None:
@@ -209,6 +227,11 @@ class LeaseThread:
             if not queue.beat_worker(conn, self._worker_id):
                 self._register(conn)
             self._contact_at = now
+        if self._strays_at <= now < self._strays_until:
+            self._strays_at = now + 1.0
+            count = queue.release_strays(conn, self._worker_id, self._runs, self._claim_seconds + 1)
+            if count:
+                self._log.warning("jobs released: the answer to their claim was lost", jobs=count)
         if now >= self._sweep_at:
             self._sweep_at = now + self._sweep_wait()
             counts = queue.sweep(conn)

@@ -33,27 +33,13 @@ _KIND_BY_CLASS = {
     "child_died": "crash",
     "crash": "crash",
 }
-_BAD_INPUT = frozenset(
-    {
-        "bad_payload",
-        "payload_too_large",
-        "not_found",
-        "outside_root",
-        "not_a_file",
-        "empty_file",
-        "not_audio",
-        "no_audio",
-    }
-)
 
 
-def error_kind(error_class: str) -> str:
-    """The closed set of kinds that errors are counted by."""
-    if error_class in _BAD_INPUT:
-        return "bad_input"
+def error_kind(error_class: str, is_permanent: bool) -> str:
+    """The closed set of kinds that errors are counted by. What no retry can help is the input's fault."""
     if error_class in ERROR_KINDS:
         return error_class
-    return _KIND_BY_CLASS.get(error_class, "other")
+    return _KIND_BY_CLASS.get(error_class, "bad_input" if is_permanent else "other")
 
 
 class WorkerMetrics:
@@ -97,12 +83,14 @@ class WorkerMetrics:
         self._durations = {outcome: durations.labels(job_type, outcome) for outcome in OUTCOMES}
         self._errors = {kind: errors.labels(job_type, kind) for kind in ERROR_KINDS}
 
-    def record_end(self, outcome: str, seconds: float, error_class: str | None) -> None:
+    def record_end(
+        self, outcome: str, seconds: float, error_class: str | None = None, is_permanent: bool = False
+    ) -> None:
         """Counts the end of a run."""
         self._attempts[outcome].inc()
         self._durations[outcome].observe(seconds)
         if error_class is not None and outcome in ("retry", "error"):
-            self._errors[error_kind(error_class)].inc()
+            self._errors[error_kind(error_class, is_permanent)].inc()
         if outcome == "completed":
             self.last_completed.set_to_current_time()
 

@@ -69,6 +69,9 @@ select status, attempts, scheduled_for from postpone_job(%(job_id)s, %(lease_tok
 -- name: release_job
 select status, attempts, scheduled_for from release_job(%(job_id)s, %(lease_token)s, %(reason)s)
 
+-- name: release_strays
+select release_strays(%(worker_id)s, %(held)s::uuid[], %(older_than_seconds)s) as count
+
 -- name: run_outcome
 select run_outcome(%(job_id)s, %(lease_token)s) as outcome
 

@@ -136,6 +136,14 @@ def release(conn: QueueConnection, run: Held, reason: str) -> Settled:
     return Settled(**rows[0])
 
 
+def release_strays(conn: QueueConnection, worker_id: str, held: Sequence[Held], older_than_seconds: float) -> int:
+    """Puts back what a worker has claimed without knowing, its answer having been lost; returns how many."""
+    tokens = [run.lease_token for run in held]
+    rows = _call(conn, "release_strays", worker_id=worker_id, held=tokens, older_than_seconds=older_than_seconds)
+    count: int = rows[0]["count"]
+    return count
+
+
 def run_outcome(conn: QueueConnection, run: Held) -> str:
     """What became of a run: running, completed, an outcome of job_attempt, or lost."""
     outcome: str = _call(conn, "run_outcome", job_id=run.id, lease_token=run.lease_token)[0]["outcome"]

@@ -55,7 +55,7 @@ def load_settings(kind: type[S], environ: Mapping[str, str] | None = None) -> S:
             elif field.default is REQUIRED:
                 problems.append(f"{env} is not set; {field.metadata['help'] or 'it has no default'}")
         except ValueError as error:
-            problems.append(f"{env} {error}")
+            problems.append(f"{env}{error}")
     if problems:
         raise SettingsError("settings: " + "; ".join(problems))
     return kind(**values)
@@ -65,7 +65,7 @@ def _read(env: str, environ: Mapping[str, str]) -> str | None:
     path = environ.get(f"{env}_FILE")
     if path:
         if environ.get(env):
-            raise ValueError(f"and {env}_FILE are both set; set one of them")
+            raise ValueError(f" and {env}_FILE are both set; set one of them")
         try:
             text = Path(path).read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
@@ -83,20 +83,20 @@ def _convert(text: str, hint: Any, metadata: Mapping[str, Any]) -> Any:
     if hint is bool:
         lowered = text.lower()
         if lowered not in {"1", "0", "true", "false", "yes", "no", "on", "off"}:
-            raise ValueError(f"is {shown}, expected true or false")
+            raise ValueError(f" is {shown}, expected true or false")
         return lowered in {"1", "true", "yes", "on"}
     if hint in (str, Path):
         choices = metadata["choices"]
         if choices and text not in choices:
-            raise ValueError(f"is {shown}, expected one of {', '.join(choices)}")
+            raise ValueError(f" is {shown}, expected one of {', '.join(choices)}")
         return hint(text)
     try:
         value = msgspec.convert(text, hint, strict=False)
     except msgspec.ValidationError as error:
-        raise ValueError(f"is {shown}, expected {'a whole number' if hint is int else 'a number'}") from error
+        raise ValueError(f" is {shown}, expected {'a whole number' if hint is int else 'a number'}") from error
     minimum, maximum = metadata["bounds"]
     if value != value or (minimum is not None and value < minimum) or (maximum is not None and value > maximum):
-        raise ValueError(f"is {shown}, expected {minimum} to {'any' if maximum is None else maximum}")
+        raise ValueError(f" is {shown}, expected {minimum} to {'any' if maximum is None else maximum}")
     return value
 
 

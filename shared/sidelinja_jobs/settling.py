@@ -7,7 +7,6 @@ became of the run before anything is written again, until the lease is over.
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -34,8 +33,7 @@ from sidelinja_jobs.errors import (
 from sidelinja_jobs.models import Settled
 from sidelinja_jobs.run import Phase, Run
 
-SETTLE_SECONDS = 60.0  # deadline of a statement that settles (a result may have 16 MB), if the lease lasts so long
-Interruptible = Callable[[Run, Phase], AbstractContextManager[None]]
+Interruptible = Callable[[Run, Phase, Callable[[], None]], None]  # Interrupter.call
 Writes = Callable[[psycopg.Connection[Any]], None]
 
 
@@ -86,6 +84,7 @@ class Ending:
     settled: Settled | None = None
     error_class: str | None = None
     message: str | None = None
+    is_permanent: bool = False
 
 
 LOST = Ending("lost_lease")
@@ -111,24 +110,25 @@ def outcome_of(error: BaseException) -> Unfinished:
     """The outcome that an exception from a handler stands for."""
     if (stopped := _stopped_by(error)) is not None:
         return Stopped(stopped.reason)
+    text = _text_of(error)
     match error:
         case PermanentError():
-            return Failed(error.error_class, str(error), permanent=True)
+            return Failed(error.error_class, text, permanent=True)
         case RetryLaterError():
-            return Failed(error.error_class, str(error), retry_after_seconds=error.seconds)
+            return Failed(error.error_class, text, retry_after_seconds=error.seconds)
         case ComeBackLaterError():
-            return Postponed(error.until, str(error))
+            return Postponed(error.until, text)
         case PauseJobTypeError():
-            return Postponed(error.until, str(error), pause_origin=error.origin)
+            return Postponed(error.until, text, pause_origin=error.origin)
         case HandlerError():
-            return Failed(error.error_class, str(error))
+            return Failed(error.error_class, text)
         case ChildDiedError():
-            return Failed("child_died", str(error))
+            return Failed("child_died", text)
         case ChildTimeoutError():
-            return Failed("timeout", str(error))
+            return Failed("timeout", text)
         case ChildError():
-            return Failed(error.child_class or "child_error", str(error), traceback=error.child_traceback)
-    return Failed(type(error).__name__, _text_of(error), traceback=_traceback_of(error))
+            return Failed(error.child_class or "child_error", text, traceback=error.child_traceback)
+    return Failed(type(error).__name__, text, traceback=_traceback_of(error))
 
 
 def _stopped_by(error: BaseException | None) -> JobStopped | None:
@@ -149,14 +149,14 @@ def _stopped_by(error: BaseException | None) -> JobStopped | None:
 def _text_of(error: BaseException) -> str:
     try:
         return str(error) or type(error).__name__
-    except Exception as broken:  # an error whose own text cannot be made must still be recorded
+    except BaseException as broken:  # an error whose own text cannot be made must still be recorded
         return f"{type(error).__name__}, whose text raised {type(broken).__name__}"
 
 
 def _traceback_of(error: BaseException) -> str | None:
     try:
         return "".join(traceback.format_exception(error))
-    except Exception:
+    except BaseException:
         return None
 
 
@@ -173,7 +173,8 @@ def settle(link: Link, run: Run, outcome: Outcome, interruptible: Interruptible)
             conn = link.open()
             if in_doubt and (past := queue.run_outcome(conn, run)) != "running":
                 return _PAST.get(past, LOST)
-            with conn.deadline(min(SETTLE_SECONDS, max(run.deadline - time.monotonic(), 1.0))):
+            # No longer than the lease lasts: what comes later is refused anyway.
+            with conn.deadline(min(conn.deadline_seconds or 60.0, max(run.deadline - time.monotonic(), 1.0))):
                 if not isinstance(outcome, Completed):
                     return _settle_once(conn, run, outcome)
                 ending = _complete(conn, run, outcome, interruptible)
@@ -240,9 +241,8 @@ def _complete(conn: QueueConnection, run: Run, outcome: Completed, interruptible
     try:
         with conn.transaction():
             if outcome.writes:
-                with conn.deadline(None), interruptible(run, Phase.COMPLETING):
-                    for write in outcome.writes:
-                        write(conn)
+                with conn.deadline(None):
+                    interruptible(run, Phase.COMPLETING, lambda: _write_all(conn, outcome.writes))
             _store(conn, run, outcome.result)
     except (LeaseLostError, _UnsettledError):
         raise
@@ -251,6 +251,11 @@ def _complete(conn: QueueConnection, run: Run, outcome: Completed, interruptible
             raise psycopg.OperationalError("connection lost while completing") from error
         return outcome_of(error)
     return Ending("completed", Settled("completed", run.claim.attempts, None))
+
+
+def _write_all(conn: QueueConnection, writes: list[Writes]) -> None:
+    for write in writes:
+        write(conn)
 
 
 def _store(conn: QueueConnection, run: Run, result: Any) -> None:
@@ -272,7 +277,7 @@ def _fail(conn: QueueConnection, run: Run, failure: Failed) -> Ending:
         permanent=failure.permanent,
         retry_after_seconds=failure.retry_after_seconds,
     )
-    return Ending(settled.status, settled, failure.error_class, failure.message)
+    return Ending(settled.status, settled, failure.error_class, failure.message, failure.permanent)
 
 
 def _postpone(conn: QueueConnection, run: Run, outcome: Postponed) -> Ending:

@@ -86,7 +86,6 @@ class Worker:
         self._interrupter = Interrupter(self._lease_waker, self._stopping, stops_at_once=job_type.drain_seconds == 0)
         self._metrics = WorkerMetrics(job_type.name, self.worker_id, VERSION)
         self._link = Link(lambda: self._connect("work"), self._metrics.db_reconnects.inc)
-        self._listening_on: QueueConnection | None = None
         self._idle = False
 
     def run(self) -> int:
@@ -138,6 +137,8 @@ class Worker:
             Link(lambda: self._connect("lease", deadline_seconds), self._metrics.db_reconnects.inc),
             self._rules,
             self.worker_id,
+            listens_to=self._type.name if self._settings.listen else None,
+            claim_seconds=self._settings.timeout_seconds,
             register=self._register,
             stopping=self._stopping,
             waker=self._lease_waker,
@@ -177,9 +178,6 @@ class Worker:
 
     def _claim(self) -> list[Run]:
         conn = self._link.open()
-        if self._settings.listen and conn is not self._listening_on:
-            queue.listen_ready(conn)  # before the claim: what comes after it wakes us
-            self._listening_on = conn
         runs = self._claim_once(conn)
         if not runs and not self._idle:
             queue.set_idle(conn, self.worker_id)
@@ -191,7 +189,12 @@ class Worker:
 
     def _claim_once(self, conn: QueueConnection) -> list[Run]:
         claimed_at = time.monotonic()
-        claims = queue.claim(conn, self._type.name, self.worker_id, self._rules.batch_size)
+        try:
+            claims = queue.claim(conn, self._type.name, self.worker_id, self._rules.batch_size)
+        except psycopg.Error:
+            self._lease.claim_failed()  # or its answer was lost, and it holds jobs that nobody knows of
+            self._idle = False
+            raise
         self._lease.polled()
         self._metrics.last_poll.set_to_current_time()
         self._metrics.claim_duration.observe(time.monotonic() - claimed_at)
@@ -199,12 +202,7 @@ class Worker:
 
     def _wait(self) -> None:
         """Until a job of our type is due, the poll interval is over, or the worker is to stop."""
-        conn = self._link.open()
-        wake_at = time.monotonic() + self._settings.poll_seconds
-        while (left := wake_at - time.monotonic()) > 0 and not self._stopping.is_set():
-            _, has_data = self._waker.wait(left, conn.fileno())
-            if has_data and any(notice.payload == self._type.name for notice in conn.notifies(timeout=0)):
-                return
+        self._waker.wait(self._settings.poll_seconds)
 
     # ---------------------------------------------------------------- work
 
@@ -230,7 +228,7 @@ class Worker:
         else:
             outcome = self._attempt(run, log)
         self._link.tidy()
-        ending = settle(self._link, run, outcome, self._interrupter.interruptible)
+        ending = settle(self._link, run, outcome, self._interrupter.call)
         self._lease.drop(run)
         if ending is LOST:
             self._lease.require_alive()
@@ -240,8 +238,7 @@ class Worker:
         context = Context(run, self._link, self._connect, log)
         try:
             job = self._job(run.claim)
-            with self._interrupter.interruptible(run, Phase.HANDLING):
-                result = self._handle(job, context)
+            result = self._interrupter.call(run, Phase.HANDLING, lambda: self._handle(job, context))
             return Completed(clean_value(msgspec.to_builtins(result, str_keys=True)), context.writes)
         except BaseException as error:  # also SystemExit, a cancelled task, a group: none of them ends the worker
             return outcome_of(error)
@@ -273,7 +270,7 @@ class Worker:
         )
 
     def _record(self, ending: Ending, seconds: float, log: Any) -> None:
-        self._metrics.record_end(ending.label, seconds, ending.error_class)
+        self._metrics.record_end(ending.label, seconds, ending.error_class, ending.is_permanent)
         fields: dict[str, Any] = {"outcome": ending.label, "seconds": round(seconds, 3)}
         if ending.error_class is not None:
             fields |= {"error_class": ending.error_class, "error": (ending.message or "")[:500]}
