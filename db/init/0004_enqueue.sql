@@ -18,7 +18,7 @@ $$;
 
 -- Raises when the caller may not enqueue this, or the database should not hold it.
 create function check_enqueue(
-    p_job_type text, p_payload jsonb, p_scheduled_for timestamptz, p_max_attempts smallint
+    p_job_type text, p_payload jsonb, p_scheduled_for timestamptz, p_max_attempts smallint, p_unique_key text
 ) returns void
 language plpgsql stable
 set search_path = pg_catalog, public, pg_temp
@@ -29,6 +29,10 @@ declare
 begin
     if p_payload is null or coalesce(p_job_type, '') = '' then
         raise exception 'a job needs a job_type and a payload' using errcode = 'JQ002';
+    end if;
+    if length(p_job_type) > 200 or length(p_unique_key) > 500 then
+        raise exception 'job_type has % characters and unique_key %, expected at most 200 and 500',
+            length(p_job_type), length(p_unique_key) using errcode = 'JQ002';
     end if;
     -- A worker's login enqueues its own type and the follow-ups that job_type names, nothing else.
     if called_by_worker()
@@ -67,7 +71,7 @@ set search_path = pg_catalog, public, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    perform check_enqueue(p_job_type, p_payload, p_scheduled_for, p_max_attempts);
+    perform check_enqueue(p_job_type, p_payload, p_scheduled_for, p_max_attempts, p_unique_key);
     loop
         insert into job_queue (job_type, payload, priority, scheduled_for, max_attempts, unique_key, parent_id)
         values (p_job_type, p_payload, coalesce(p_priority, 0::smallint), coalesce(p_scheduled_for, now()),
@@ -116,7 +120,8 @@ as $$
 declare
     v_ids uuid[];
 begin
-    perform check_enqueue(p_job_type, payload, p_scheduled_for, p_max_attempts) from unnest(p_payloads) as payload;
+    perform check_enqueue(p_job_type, payload, p_scheduled_for, p_max_attempts, null)
+       from unnest(p_payloads) as payload;
     select array_agg(gen_random_uuid()) into v_ids from generate_subscripts(p_payloads, 1);
     insert into job_queue (id, job_type, payload, priority, scheduled_for, max_attempts, parent_id)
     select fresh.id, p_job_type, fresh.payload, coalesce(p_priority, 0::smallint), coalesce(p_scheduled_for, now()),

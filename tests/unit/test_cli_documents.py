@@ -52,3 +52,9 @@ def test_times_are_iso_8601() -> None:
 def test_values_whose_names_say_that_they_are_secret_are_masked(text: str, shown: str) -> None:
     assert masked(text) == shown
     json.loads(shown)
+
+
+def test_a_document_too_deep_to_indent_is_shown_as_it_came() -> None:
+    deep = '{"a":' * 3000 + "1" + "}" * 3000
+
+    assert pretty(deep) == deep

@@ -28,7 +28,7 @@ _URL_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s/:@\"\\]*:)[^\s/@\"\\]+@
 
 def print_document(document: Any) -> None:
     """One JSON document, indented, on standard output."""
-    _print(msgspec.json.format(msgspec.json.encode(document), indent=2))
+    _print(_indented(msgspec.json.encode(document)))
 
 
 def print_line(document: Any) -> None:
@@ -81,7 +81,14 @@ def masked(json_text: str) -> str:
 
 def pretty(json_text: str) -> str:
     """JSON text with indentation, numbers untouched."""
-    return msgspec.json.format(json_text, indent=2)
+    return _indented(json_text.encode()).decode()
+
+
+def _indented(document: bytes) -> bytes:
+    try:
+        return msgspec.json.format(document, indent=2)
+    except RecursionError:  # thousands of levels, which PostgreSQL takes: shown as it came
+        return document
 
 
 def _print(document: bytes) -> None:
