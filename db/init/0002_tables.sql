@@ -90,6 +90,8 @@ create table job_queue (
               rerun_requested_at) >= '2000-01-01 00:00+00'
         and greatest(scheduled_for, created_at, started_at, completed_at, lease_until, cancel_requested_at,
                      rerun_requested_at) < '2200-01-01 00:00+00'),
+    -- A longer one fits one index but not another: such a row could be claimed but never put back.
+    constraint job_queue_job_type_fits_its_indexes check (octet_length(job_type) <= 1000),
     constraint job_queue_progress_is_a_share check (progress between 0 and 1)
 ) with (
     fillfactor = 70,                           -- room on the page: heartbeats stay heap-only updates

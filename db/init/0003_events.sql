@@ -29,8 +29,7 @@ begin
     perform pg_notify('job_ready', ready.job_type)
        from (select distinct job_type from new_rows
               where status in ('pending', 'retry') and scheduled_for <= clock_timestamp()) as ready
-      where length(ready.job_type) < 2000   -- a notification holds 8000 bytes
-        and exists (select from worker where worker.job_type = ready.job_type and worker.idle);
+      where exists (select from worker where worker.job_type = ready.job_type and worker.idle);
     return null;
 end
 $$;
@@ -69,8 +68,7 @@ begin
                from new_rows join old_rows on old_rows.id = new_rows.id
               where new_rows.status in ('pending', 'retry') and new_rows.scheduled_for <= clock_timestamp()
                 and (old_rows.status <> new_rows.status or old_rows.scheduled_for > new_rows.scheduled_for)) as ready
-      where length(ready.job_type) < 2000
-        and exists (select from worker where worker.job_type = ready.job_type and worker.idle);
+      where exists (select from worker where worker.job_type = ready.job_type and worker.idle);
     return null;
 end
 $$;

@@ -94,7 +94,7 @@ declare
                              v_type.backoff_jitter) end;
 begin
     v_job := end_run(v_job, 'failed', true,
-        case when not p_permanent and v_job.attempts + 1 < v_job.max_attempts
+        case when not coalesce(p_permanent, false) and v_job.attempts + 1 < v_job.max_attempts
              then clock_timestamp() + make_interval(secs => v_wait) end,
         p_error_class, p_error_msg, p_traceback);
     return query select v_job.status, v_job.attempts, v_job.scheduled_for;

@@ -113,7 +113,7 @@ begin
      where name = p_job_type and paused_at is not null
        and (not v_worker or (role = session_user and pause_origin <> 'operator'));
     if found then
-        perform pg_notify('job_ready', p_job_type) where length(p_job_type) < 2000;
+        perform pg_notify('job_ready', p_job_type);
     elsif not exists (select from job_type where name = p_job_type) then
         raise exception 'there is no job type "%"', p_job_type using errcode = 'JQ004';
     end if;

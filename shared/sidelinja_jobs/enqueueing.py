@@ -43,6 +43,8 @@ def enqueue(
 ) -> Enqueued:
     """Enqueues one job. It exists when the caller's transaction commits.
 
+    Commit soon when the key may be running: its row is locked until then, and its heartbeat waits.
+
     Args:
         payload: a dict, or a msgspec struct.
         priority: higher is sooner, -32768 to 32767.

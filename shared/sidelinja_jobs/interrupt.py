@@ -102,6 +102,13 @@ class Interrupter:
         signal.signal(signal.SIGUSR1, self._on_press)
         signal.signal(signal.SIGALRM, self._on_alarm)
 
+    @staticmethod
+    def close() -> None:
+        """From here on the process is ending: one more SIGTERM must not kill it with another exit code."""
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
+
     def press(self) -> None:
         """Interrupts the handler; called by the lease thread."""
         signal.pthread_kill(self._thread_id, signal.SIGUSR1)

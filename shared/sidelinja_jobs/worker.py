@@ -163,6 +163,7 @@ class Worker:
         except (psycopg.Error, JobQueueError) as error:
             self.log.warning("could not unregister", error=str(error).strip())
         self._link.close()
+        self._interrupter.close()
         self.log.info("worker stopped", failed=self._lease.failed)
         return EXIT_STUCK if self._lease.failed else 0
 
