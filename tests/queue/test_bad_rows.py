@@ -1,5 +1,8 @@
 """Rows that nobody should write, written all the same: refused, or unable to break a listing, a claim or a sweep."""
 
+import contextlib
+import random
+import string
 from typing import Any
 
 import msgspec
@@ -157,13 +160,29 @@ def test_payloads_of_odd_json_are_claimed_as_text_one_by_one(database: Database)
 
 def test_a_job_of_a_type_with_an_odd_name_neither_stops_a_sweep_nor_a_listing(database: Database) -> None:
     plain = database.connect("plain")
-    names = ["", " ", "a'b\"c;--", "æøå", "x" * 2000, "t\n\t\x01", "%s %(a)s {}"]
+    names = ["", " ", "a'b\"c;--", "æøå", "x" * 200, "t\n\t\x01", "%s %(a)s {}"]
     for name in names:
         plain.execute("insert into job_queue (job_type, payload, status) values (%s, '{}', 'running')", (name,))
     database.rows("update job_event set at = at - interval '7 hours'")
 
     assert queue.sweep(worker_session(database))["rescued"] == len(names)
     assert read_everything(database) == len(names)
+
+
+def test_no_name_that_would_stop_the_sweep_gets_in(database: Database) -> None:
+    """Names that fit the index of the running jobs, but not that of the waiting ones, to which the sweep moves them."""
+    plain, conn = database.connect("plain"), worker_session(database)
+    queue.set_idle(conn, "w1")
+    dice = random.Random(3)  # noqa: S311
+    for length in (*range(2600, 2720, 8), 7900, 9000):
+        name = "".join(dice.choices(string.ascii_letters + string.digits, k=length))
+        with contextlib.suppress(psycopg.errors.CheckViolation, psycopg.errors.ProgramLimitExceeded):
+            plain.execute("insert into job_queue (job_type, payload, status) values (%s, '{}', 'running')", (name,))
+    database.rows("update job_event set at = at - interval '7 hours'")
+
+    queue.sweep(conn)
+
+    assert database.value("select count(*) from job_queue where status = 'running'") == 0
 
 
 def test_huge_texts_by_plain_update_are_listed_and_settled(database: Database) -> None:

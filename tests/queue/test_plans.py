@@ -17,7 +17,8 @@ insert into job_queue (job_type, payload) select 'other_job', '{}' from generate
 insert into job_queue (job_type, payload, status, completed_at)
     select 'test_job', '{}', 'completed', now() from generate_series(1, 100000);
 insert into job_queue (job_type, payload, priority, scheduled_for)
-    select 'test_job', '{}', 100, now() + interval '1 day' from generate_series(1, 50000);
+    select 'test_job', '{}', case n % 2 when 0 then 100 else 30 end, now() + interval '1 day'
+      from generate_series(1, 50000) as n;
 insert into job_queue (job_type, payload, priority) select 'test_job', '{}', n % 20 from generate_series(1, 2000) as n;
 insert into job_queue (job_type, payload, status, started_at, worker_id, lease_token, lease_until)
     select 'test_job', '{}', 'running', now(), 'w1', gen_random_uuid(), now() + interval '1 h'

@@ -53,7 +53,8 @@ FUNCTIONS = {
     "work": {
         "register_worker", "unregister_worker", "beat_worker", "set_worker_idle", "claim_jobs", "extend_leases",
         "confirm_run", "write_checkpoint", "read_checkpoints", "drop_checkpoints", "complete_job", "fail_job",
-        "postpone_job", "release_job", "run_outcome", "sweep_jobs", "pause_job_type", "resume_job_type",
+        "postpone_job", "release_job", "release_strays", "run_outcome", "sweep_jobs", "pause_job_type",
+        "resume_job_type",
     },
     "operate": {
         "retry_job", "cancel_job", "pause_job_type", "resume_job_type", "sweep_jobs", "next_slot",

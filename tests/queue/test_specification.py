@@ -148,6 +148,16 @@ def test_a_types_own_backoff_is_used(database: Database) -> None:
     assert waits == [2, 3, 3]
 
 
+def test_a_failure_that_does_not_say_whether_it_is_permanent_is_retried(database: Database) -> None:
+    conn = worker_session(database)
+    database.enqueue()
+    run = claim_one(conn)
+
+    settled = conn.execute("select * from fail_job(%s, %s, 'X', 'x', null, null)", (run.id, run.lease_token)).fetchone()
+
+    assert settled["status"] == "retry"
+
+
 def test_thirty_thousand_attempts_are_counted_without_overflow(database: Database) -> None:
     conn = worker_session(database)
     job_id = database.enqueue(attempts=32766, max_attempts=32767)
