@@ -152,7 +152,8 @@ declare
 begin
     for v_job in
         select job.* from job_queue as job join job_type as own on own.name = job.job_type and own.role = session_user
-         where job.status = 'running' and job.worker_id = p_worker_id and job.lease_token <> all (p_held)
+         where job.status = 'running' and job.worker_id = p_worker_id
+           and job.lease_token is not null and job.lease_token <> all (p_held)
            and job.started_at < clock_timestamp() - make_interval(secs => p_older_than_seconds)
          order by job.id for update of job skip locked
     loop

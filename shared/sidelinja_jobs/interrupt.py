@@ -58,6 +58,19 @@ class Waker:
         return woken, not ready.isdisjoint(others)
 
 
+class StopFlag:
+    """Set once, by either thread or a signal. No threading.Event: its lock would deadlock two signals in a row."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+
 class Guard:
     """Ends the process when native code keeps the interpreter past the lease: faulthandler's timer is a C thread."""
 
@@ -91,7 +104,7 @@ class Guard:
 class Interrupter:
     """Stops a handler in the main thread from outside. Made and used in the main thread."""
 
-    def __init__(self, waker: Waker, stopping: threading.Event, *, stops_at_once: bool) -> None:
+    def __init__(self, waker: Waker, stopping: StopFlag, *, stops_at_once: bool) -> None:
         self._stopping, self._stops_at_once = stopping, stops_at_once
         self.guard = Guard()
         self._run: Run | None = None

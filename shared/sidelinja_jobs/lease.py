@@ -22,7 +22,7 @@ import psycopg
 from sidelinja_jobs import queue, settling
 from sidelinja_jobs.database import Link, QueueConnection
 from sidelinja_jobs.errors import JobQueueError, StopReason
-from sidelinja_jobs.interrupt import STOP_SIGNALS, Interrupter, Waker
+from sidelinja_jobs.interrupt import STOP_SIGNALS, Interrupter, StopFlag, Waker
 from sidelinja_jobs.log import get_logger
 from sidelinja_jobs.metrics import WorkerMetrics
 from sidelinja_jobs.models import Rules
@@ -50,7 +50,7 @@ class LeaseThread:
         listens_to: str | None,
         claim_seconds: float,
         register: Callable[[QueueConnection], object],
-        stopping: threading.Event,
+        stopping: StopFlag,
         waker: Waker,
         main_waker: Waker,
         interrupter: Interrupter,

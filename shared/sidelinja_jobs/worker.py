@@ -3,7 +3,6 @@
 import os
 import secrets
 import socket
-import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -23,7 +22,7 @@ from sidelinja_jobs.errors import (
     SettingsError,
     StopReason,
 )
-from sidelinja_jobs.interrupt import Interrupter, Waker
+from sidelinja_jobs.interrupt import Interrupter, StopFlag, Waker
 from sidelinja_jobs.job_type import JobType
 from sidelinja_jobs.json_text import check_payload, clean_value
 from sidelinja_jobs.lease import EXIT_STUCK, LeaseThread
@@ -81,7 +80,7 @@ class Worker:
         host = socket.gethostname()
         self.worker_id = f"{host}:{os.getpid()}:{secrets.token_hex(3)}"
         self.log = get_logger(job_type=job_type.name, worker_id=self.worker_id)
-        self._stopping = threading.Event()
+        self._stopping = StopFlag()
         self._waker, self._lease_waker = Waker(), Waker()
         self._interrupter = Interrupter(self._lease_waker, self._stopping, stops_at_once=job_type.drain_seconds == 0)
         self._metrics = WorkerMetrics(job_type.name, self.worker_id, VERSION)
