@@ -4,6 +4,7 @@ import random
 import threading
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 from psycopg.rows import dict_row
@@ -74,15 +75,18 @@ def test_only_waiting_jobs_of_the_type_are_claimed(database: Database) -> None:
 
 
 def test_a_claim_says_in_the_row_who_runs_it_and_until_when(database: Database) -> None:
-    job_id = database.enqueue(progress=0.7, progress_note="before", parent_id="00000000-0000-0000-0000-000000000001")
+    parent_id = UUID(int=1)
+    job_id = database.enqueue(
+        progress=0.7, progress_note="before", cancel_requested_at="2026-01-01", parent_id=parent_id
+    )
 
     claim = claim_one(worker_session(database, worker_id="host-7"), worker_id="host-7")
 
     job = database.job(job_id)
     assert (job["status"], job["worker_id"], job["lease_token"]) == ("running", "host-7", claim.lease_token)
     assert 1.9 < (job["lease_until"] - job["started_at"]).total_seconds() < 2.1
-    assert (job["progress"], job["progress_note"], job["attempts"]) == (None, None, 0)
-    assert (claim.started_at, claim.parent_id) == (job["started_at"], job["parent_id"])
+    assert (job["progress"], job["progress_note"], job["cancel_requested_at"], job["attempts"]) == (None, None, None, 0)
+    assert (claim.started_at, claim.parent_id) == (job["started_at"], parent_id)
     worker = database.row("select * from worker where worker_id = 'host-7'")
     assert (worker["current_job_id"], worker["idle"]) == (job_id, False)
 
