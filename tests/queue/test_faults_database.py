@@ -1,0 +1,195 @@
+"""The server goes away, comes back, freezes or loses power in the middle of a job."""
+
+import os
+import signal
+import time
+from datetime import datetime
+
+import psycopg
+import pytest
+
+from demo.embedded_postgres import EmbeddedPostgres
+from tests.databases import Database
+from tests.fault_tools import (
+    SIGNPOSTS,
+    add_written,
+    attempts_of,
+    statuses_of,
+    wait_for_file,
+    wait_for_status,
+    written,
+)
+from tests.waiting import stays, wait_until
+from tests.worker_processes import WorkerProcesses
+
+# Works until "go"; when it is stopped it says when, and tries to write all the same.
+WORKING = (
+    SIGNPOSTS
+    + """
+import datetime
+
+def handle(job, ctx):
+    ctx.on_complete(lambda conn: conn.execute("insert into written values (%s, 'row')", (job.id,)))
+    try:
+        reach("working")
+        if job.attempt == 1 and not os.path.exists("stopped"):
+            wait_for("go")
+    except BaseException as error:
+        reach("stopped", datetime.datetime.now(datetime.UTC).isoformat())
+        raise
+    return job.attempt
+"""
+)
+
+
+def test_a_job_lives_through_a_restart_of_the_server_within_its_lease(
+    own_postgres: EmbeddedPostgres, own_database: Database, worker_process: WorkerProcesses
+) -> None:
+    own_database.add_job_type("test_job", lease_seconds=8)
+    add_written(own_database)
+    worker = worker_process.start(own_database, WORKING)
+    job_id = own_database.enqueue()
+    wait_for_file(worker.log_file.parent / "working")
+    token = own_database.job(job_id)["lease_token"]
+
+    own_database.close()
+    own_postgres.restart()
+    beats = own_database.job(job_id)["lease_until"]
+    wait_until(lambda: own_database.job(job_id)["lease_until"] > beats, what="a heartbeat after the restart")
+    assert own_database.job(job_id)["lease_token"] == token
+    (worker.log_file.parent / "go").touch()
+
+    job = wait_for_status(own_database, job_id, "completed")
+    assert (job["result"], job["attempts"], attempts_of(own_database, job_id)) == (1, 0, [])
+    assert statuses_of(own_database, job_id) == ["pending", "running", "completed"]
+    assert written(own_database) == ["row"]
+    assert not (worker.log_file.parent / "stopped").exists()
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["stopped", "frozen"])
+def test_a_handler_is_stopped_before_a_lease_that_cannot_be_renewed_ends(
+    own_postgres: EmbeddedPostgres, own_database: Database, worker_process: WorkerProcesses, frozen: bool
+) -> None:
+    own_database.add_job_type("test_job", backoff_base_seconds=1)
+    add_written(own_database)
+    worker = worker_process.start(own_database, WORKING, environ={"DB_TIMEOUT_SECONDS": "1"})
+    job_id = own_database.enqueue()
+    wait_for_file(worker.log_file.parent / "working")
+    lease_until = own_database.job(job_id)["lease_until"]
+
+    if frozen:
+        own_postgres.freeze()
+    else:
+        own_database.close()
+        own_postgres.stop()
+    stopped_at = datetime.fromisoformat(wait_for_file(worker.log_file.parent / "stopped"))
+    # A heartbeat may have gone through after the row was read, so the lease may end half a second later than it said.
+    assert (lease_until - stopped_at).total_seconds() > -0.5
+    if not frozen:
+        assert stopped_at < lease_until
+    if frozen:
+        own_postgres.thaw()
+    else:
+        own_postgres.start()
+
+    job = wait_for_status(own_database, job_id, "completed", timeout=15)
+    (lost,) = attempts_of(own_database, job_id)
+    assert (lost["outcome"], lost["charged"], job["result"]) == ("lost", True, 2)
+    assert written(own_database) == ["row"]
+    assert worker.is_alive()
+    assert [line["outcome"] for line in worker.log_events("job ended")] == ["lost_lease", "completed"]
+
+
+def test_a_worker_can_be_stopped_while_the_server_is_frozen(
+    own_postgres: EmbeddedPostgres, own_database: Database, worker_process: WorkerProcesses
+) -> None:
+    environ = {"DB_TIMEOUT_SECONDS": "1"}
+    busy = worker_process.start(own_database, WORKING, environ=environ)
+    job_id = own_database.enqueue()
+    wait_for_file(busy.log_file.parent / "working")
+    idle = worker_process.start(own_database, WORKING, environ=environ)
+
+    own_postgres.freeze()
+    try:
+        for worker in (busy, idle):
+            worker.terminate()
+        started = time.monotonic()
+        codes = [busy.wait(20), idle.wait(20)]
+        seconds = time.monotonic() - started
+    finally:
+        own_postgres.thaw()
+
+    assert codes == [0, 0]
+    assert seconds < 10
+    assert own_database.job(job_id)["status"] == "running"  # nobody could write; the lease rescues it
+
+
+def test_a_heartbeat_that_hangs_in_the_server_is_given_up_and_the_job_lives(
+    own_postgres: EmbeddedPostgres, own_database: Database, worker_process: WorkerProcesses
+) -> None:
+    add_written(own_database)
+    worker = worker_process.start(own_database, WORKING)
+    job_id = own_database.enqueue()
+    wait_for_file(worker.log_file.parent / "working")
+    (backend,) = wait_until(
+        lambda: own_database.rows("select pid from pg_stat_activity where application_name = 'jobbko test_job lease'")
+    )
+
+    os.kill(backend["pid"], signal.SIGSTOP)
+    try:
+        wait_until(lambda: "did not answer" in worker.log_text(), what="the heartbeat to be given up")
+        frozen_lease = own_database.job(job_id)["lease_until"]
+        wait_until(lambda: own_database.job(job_id)["lease_until"] > frozen_lease)
+        (worker.log_file.parent / "go").touch()
+        job = wait_for_status(own_database, job_id, "completed")
+    finally:
+        os.kill(backend["pid"], signal.SIGCONT)
+
+    assert (job["result"], attempts_of(own_database, job_id)) == (1, [])
+
+
+def test_a_crash_of_the_server_right_after_the_claim_leaves_one_result(
+    own_postgres: EmbeddedPostgres, own_database: Database, worker_process: WorkerProcesses
+) -> None:
+    """The claim commits asynchronously: a crash may undo it while the handler runs already."""
+    own_database.add_job_type("test_job", backoff_base_seconds=1)
+    add_written(own_database)
+    workers = [worker_process.start(own_database, WORKING) for _ in range(2)]
+    job_id = own_database.enqueue()
+    paths = [worker.log_file.parent / "working" for worker in workers]
+    wait_until(lambda: any(path.exists() for path in paths), every=0.002)
+
+    own_postgres.kill()
+    own_database.close()
+    own_postgres.start()
+    for worker in workers:
+        (worker.log_file.parent / "go").touch()
+
+    wait_for_status(own_database, job_id, "completed", timeout=15)
+    assert written(own_database) == ["row"]
+    assert statuses_of(own_database, job_id).count("completed") == 1
+    wait_until(lambda: any(worker.log_events("job ended") for worker in workers))
+    assert all(worker.is_alive() for worker in workers)
+
+
+def test_a_read_only_server_is_waited_out(database: Database, worker_process: WorkerProcesses) -> None:
+    """As after a failover to a standby that is not promoted yet, in the middle of a job too."""
+    handler = SIGNPOSTS + "def handle(job, ctx):\n    reach('working')\n    wait_for('go')"
+    worker = worker_process.start(database, handler)
+    job_id = database.enqueue()
+    wait_for_file(worker.log_file.parent / "working")
+
+    with psycopg.connect(database.dsn(), autocommit=True) as conn:
+        conn.execute("set default_transaction_read_only = off")
+        conn.execute(f"alter database {database.name} set default_transaction_read_only = on")
+        terminate = """select pg_terminate_backend(pid) from pg_stat_activity
+                        where datname = current_database() and application_name like 'jobbko %'"""
+        conn.execute(terminate)
+        (worker.log_file.parent / "go").touch()
+        wait_until(lambda: "read-only" in worker.log_text(), what="the worker to notice")
+        stays(worker.is_alive, 0.5)
+        conn.execute(f"alter database {database.name} reset default_transaction_read_only")
+        conn.execute(terminate)
+
+    assert wait_for_status(database, job_id, "completed", timeout=12)
+    assert worker.is_alive()
