@@ -32,6 +32,7 @@ FORMATS = (
 # A reader that fails again and again without giving a packet in between has nothing more to give.
 READ_FAILURES_IN_A_ROW = 100
 SAMPLES_AT_A_TIME = 65_536
+JOINED_PART_SECONDS = 0.5
 
 Samples = NDArray[np.int16]
 
@@ -52,6 +53,7 @@ class AudioReader:
         self.bad_packets = 0
         self.position = 0
         self.ended = False
+        self._heard_at: dict[int, float] = {}  # sample rate -> seconds
         self._pieces = self._decode()
         self._rest: Samples = np.empty(0, dtype=np.int16)
 
@@ -61,6 +63,11 @@ class AudioReader:
     def __exit__(self, *_: object) -> None:
         self._pieces.close()
         self._container.close()
+
+    @property
+    def has_joined_rates(self) -> bool:
+        """Whether parts with different sample rates were met; a stray frame is none."""
+        return sum(heard >= JOINED_PART_SECONDS for heard in self._heard_at.values()) > 1
 
     def read(self, samples: int) -> Samples:
         """The next `samples` samples; fewer only at the end of the audio."""
@@ -106,7 +113,11 @@ class AudioReader:
             except av.FFmpegError:
                 self.bad_packets += 1
                 continue
-            yield from (frame for frame in frames if frame.samples and frame.sample_rate)
+            for frame in frames:
+                if frame.samples and frame.sample_rate:
+                    heard = frame.samples / frame.sample_rate
+                    self._heard_at[frame.sample_rate] = self._heard_at.get(frame.sample_rate, 0.0) + heard
+                    yield frame
 
     def _packets(self) -> Iterator["Packet[AudioStream]"]:
         failures = 0

@@ -9,9 +9,11 @@ import os
 import resource
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from services.whisper.cores import available_cores
+from services.whisper.guards import Frame, Row, is_sparse, screen
 from services.whisper.media import FileChangedError, open_source
 from services.whisper.messages import (
     SAMPLE_RATE,
@@ -19,6 +21,7 @@ from services.whisper.messages import (
     EngineReport,
     EngineRequest,
     ModelRequest,
+    SpeechRequest,
     UnitProgress,
     UnitResult,
     seconds,
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 Emit = Callable[[Any], None]
 READING_NOTE_SAMPLES = 60 * SAMPLE_RATE
+RETRY_BEAM_SIZE = 5
 
 _loaded: dict[ModelRequest, "Recognizer"] = {}
 
@@ -115,7 +119,7 @@ class UnitRun:
         clock = Stopwatch()
         while (unit := next(units, None)) is not None:
             cut_seconds = clock.lap()
-            segments = self._segments(unit)
+            found = self._segments(unit)
             infer_seconds = clock.lap()
             yield UnitResult(
                 index=index,
@@ -125,14 +129,15 @@ class UnitRun:
                 speech_samples=sum(part.length for part in unit.speech),
                 language=self._language,
                 language_probability=self._probability,
-                segments=segments,
+                segments=found.kept,
+                dropped=found.dropped,
                 decoding=self._counts(),
                 seconds_spent={
                     "decode_s": cut_seconds - unit.vad_seconds,
                     "vad_s": unit.vad_seconds,
                     "infer_s": infer_seconds,
                 },
-                flags=self._flags(),
+                flags=[*self._flags(), *found.flags],
             )
             index += 1
         if self._reader.position == 0:
@@ -143,24 +148,65 @@ class UnitRun:
                 error_class="no_audio",
             )
 
-    def _segments(self, unit: "Unit") -> list[dict[str, Any]]:
+    def _segments(self, unit: "Unit") -> "Screened":
+        """What was said in the unit; once more, and without hints, where much speech gave next to no text."""
         if not unit.speech:
-            return []
+            return Screened([], [], [])
         if self._language is None:
             self._language, self._probability = self._recognizer.detect_language(unit.heard())
-        segments = []
-        for segment in self._recognizer.transcribe(unit, self._language, self._request.speech):
-            segments.append(segment)
-            self._emit(UnitProgress("transcribing", segment["end"], self._reader.container_seconds))
-        return segments
+        speech = self._request.speech
+        frame = frame_of(unit, speech)
+        kept, dropped = screen(self._recognized(unit, self._language, speech), frame)
+        if not is_sparse(kept, frame):
+            return Screened(kept, dropped, [])
+        plain = replace(speech, hotwords=(), prompt=None, beam_size=max(speech.beam_size, RETRY_BEAM_SIZE))
+        again, dropped_again = screen(self._recognized(unit, self._language, plain), frame_of(unit, plain))
+        if len(text_of(again)) > len(text_of(kept)):
+            kept, dropped = again, dropped_again
+        return Screened(kept, dropped, ["low_density"] if is_sparse(kept, frame) else [])
+
+    def _recognized(self, unit: "Unit", language: str, speech: SpeechRequest) -> list[Row]:
+        rows = []
+        for row in self._recognizer.transcribe(unit, language, speech):
+            rows.append(row)
+            self._emit(UnitProgress("transcribing", row["end"], self._reader.container_seconds))
+        return rows
 
     def _flags(self) -> list[str]:
+        """What is true of the file up to here, apart from its text."""
         hotwords = self._request.speech.hotwords
-        return ["hotwords_cut"] if len(self._recognizer.fitting(hotwords)) < len(hotwords) else []
+        is_cut = len(self._recognizer.fitting(hotwords)) < len(hotwords)
+        return ["hotwords_cut"] * is_cut + ["joined_rates"] * self._reader.has_joined_rates
 
     def _counts(self) -> DecodeCounts:
         reader = self._reader
         return DecodeCounts(reader.packets, reader.bad_packets, reader.container_seconds)
+
+
+@dataclass(frozen=True)
+class Screened:
+    """The segments of a unit, those that were dropped, and what is to be said about it."""
+
+    kept: list[Row]
+    dropped: list[Row]
+    flags: list[str]
+
+
+def frame_of(unit: "Unit", speech: SpeechRequest) -> Frame:
+    """The unit as the guards see it."""
+    return Frame(
+        seconds(unit.start),
+        seconds(unit.end),
+        unit.is_last,
+        tuple((seconds(unit.start + part.start), seconds(unit.start + part.end)) for part in unit.speech),
+        speech.prompt,
+        speech.hotwords,
+    )
+
+
+def text_of(rows: list[Row]) -> str:
+    """The segments in one line."""
+    return " ".join(row["text"] for row in rows)
 
 
 class Stopwatch:

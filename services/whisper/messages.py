@@ -8,6 +8,13 @@ from services.whisper.media import FileIdentity
 
 SAMPLE_RATE = 16_000  # of everything that is counted in samples
 
+# Flag of a unit -> the sentence that explains it in the transcript.
+UNIT_NOTES = {
+    "hotwords_cut": "Not all hotwords were used: together they are too long, the last ones were left out.",
+    "joined_rates": "The file was joined from parts with different sample rates. All of them were transcribed.",
+    "low_density": "In some part people speak for long and little text was found, also at a second try. Listen to it.",
+}
+
 
 @dataclass(frozen=True)
 class ModelRequest:
@@ -77,7 +84,8 @@ class UnitResult:
     segments: list[dict[str, Any]] = field(repr=False)  # the log shows the last message of an engine that died
     decoding: DecodeCounts
     seconds_spent: dict[str, float]  # by the names of SPENT
-    flags: list[str] = field(default_factory=list)  # what a reader of the text should know: "hotwords_cut"
+    flags: list[str] = field(default_factory=list)  # what a reader of the text should know: keys of UNIT_NOTES
+    dropped: list[dict[str, Any]] = field(default_factory=list, repr=False)  # segments that nobody said, by `reason`
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,10 @@ class Recognizer:
         return language, round(float(probability), 4)
 
     def transcribe(self, unit: Unit, language: str, request: SpeechRequest) -> Iterator[dict[str, Any]]:
-        """The unit's segments, one by one as they are found, in seconds from the start of the file."""
+        """The unit's segments, one by one as they are found, in seconds from the start of the file.
+
+        The times of some may lie outside the unit: guards.py puts them right.
+        """
         self._random.begin_unit()
         hotwords = ", ".join(self.fitting(request.hotwords)) or None
         found, _ = self._whisper.transcribe(
@@ -85,7 +88,7 @@ class Recognizer:
         )
         chunks = [{"start": part.start, "end": part.end} for part in unit.speech]
         for segment in restore_speech_timestamps(found, chunks, SAMPLE_RATE):
-            yield as_row(segment, seconds(unit.start), seconds(unit.end))
+            yield as_row(segment, seconds(unit.start))
 
     def fitting(self, hotwords: tuple[str, ...]) -> tuple[str, ...]:
         """As many of the hotwords, from the first on, as fit into HOTWORD_TOKENS."""
@@ -129,11 +132,11 @@ class SeededModel:
         self._drawn_before = False
 
 
-def as_row(segment: Segment, unit_start: float, unit_end: float) -> dict[str, Any]:
-    """A segment as it is kept: times inside its unit, figures rounded, no NaN."""
+def as_row(segment: Segment, unit_start: float) -> dict[str, Any]:
+    """A segment as it is kept: times of the file, figures rounded, no NaN."""
     row: dict[str, Any] = {
-        "start": _between(unit_start + segment.start, unit_start, unit_end),
-        "end": _between(unit_start + segment.end, unit_start, unit_end),
+        "start": _time(unit_start + segment.start),
+        "end": _time(unit_start + segment.end),
         "text": clean(segment.text).strip(),
         "avg_logprob": finite(segment.avg_logprob),
         "no_speech_prob": finite(segment.no_speech_prob),
@@ -143,8 +146,8 @@ def as_row(segment: Segment, unit_start: float, unit_end: float) -> dict[str, An
     if segment.words is not None:
         row["words"] = [
             {
-                "start": _between(unit_start + word.start, unit_start, unit_end),
-                "end": _between(unit_start + word.end, unit_start, unit_end),
+                "start": _time(unit_start + word.start),
+                "end": _time(unit_start + word.end),
                 "word": clean(word.word),
                 "probability": finite(word.probability),
             }
@@ -166,5 +169,5 @@ def finite(figure: float | None) -> float | None:
     return round(float(figure), 4)
 
 
-def _between(time: float, low: float, high: float) -> float:
-    return round(float(min(max(time, low), high)), 3)  # words carry numpy's floats
+def _time(time: float) -> float:
+    return round(float(time), 3)  # words carry numpy's floats

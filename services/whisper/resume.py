@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from services.whisper.guards import GUARDS_VERSION
 from services.whisper.messages import SpeechRequest, UnitResult
 from sidelinja_jobs import Checkpoint
 
@@ -29,6 +30,7 @@ def settings_hash(speech: SpeechRequest, model_sha256: str, compute_type: str) -
     """Names everything that decides the text, apart from the audio."""
     settings = {
         "text_version": TEXT_VERSION,
+        "guards_version": GUARDS_VERSION,
         "model": model_sha256,
         "compute_type": compute_type,
         "packages": package_versions(),

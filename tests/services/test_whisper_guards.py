@@ -1,0 +1,89 @@
+"""What is no speech gives no text, with the real model; and what the engine makes of segments that it was given."""
+
+import wave
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from services.whisper.messages import UNIT_NOTES
+from services.whisper.recognizer import Recognizer
+from tests.services.whisper_support import text_of, transcribe_anew
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(120)]
+
+RATE = 16_000
+
+
+def write_wave(file: Path, sound: "np.ndarray[Any, Any]") -> None:
+    with wave.open(str(file), "wb") as target:
+        target.setnchannels(1)
+        target.setsampwidth(2)
+        target.setframerate(RATE)
+        target.writeframes((sound * 32767).astype("<i2").tobytes())
+
+
+def melody(seconds: int) -> "np.ndarray[Any, Any]":
+    """Chords with overtones that swell and fade, a bass, and a beat."""
+    generator = np.random.default_rng(7)
+    time = np.arange(seconds * RATE) / RATE
+    sound = np.zeros_like(time)
+    for bar, root in enumerate([220.0, 174.6, 130.8, 196.0] * (seconds // 8 + 1)):
+        swell = np.clip(1 - np.abs(time - 2 * bar - 1), 0, 1)
+        for interval in (0.5, 1.0, 1.26, 1.498):
+            for overtone in (1, 2, 3):
+                sound += swell * np.sin(2 * np.pi * root * interval * overtone * time) / overtone
+    sound += (np.mod(time, 0.5) < 0.03) * generator.normal(0, 1, time.size)
+    return sound / np.abs(sound).max() * 0.8
+
+
+@pytest.mark.parametrize("language", ["no", None])
+def test_music_gives_no_text(tmp_path: Path, language: str | None) -> None:
+    write_wave(tmp_path / "music.wav", melody(20))
+
+    units = transcribe_anew(tmp_path, "music.wav", language=language)
+
+    assert text_of(units) == ""
+
+
+@pytest.mark.parametrize("sample", ["edge/silence.mp3", "edge/noise.mp3"])
+def test_silence_and_noise_give_no_text_in_norwegian(samples: Path, sample: str) -> None:
+    assert text_of(transcribe_anew(samples / "audio", sample, language="no")) == ""
+
+
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What the recognizer writes for each try, in place of the model's own words."""
+    tries: list[list[str]] = []
+
+    def transcribe(_self: Recognizer, *_: Any) -> Iterator[dict[str, Any]]:
+        for number, text in enumerate(tries.pop(0)):
+            yield {"start": 0.5 + number, "end": 1.4 + number, "text": text, "avg_logprob": -0.9, "no_speech_prob": 0.7}
+
+    monkeypatch.setattr(Recognizer, "transcribe", transcribe)
+    return tries
+
+
+def test_dropped_segments_are_kept_with_the_reason(samples: Path, heard: list[list[str]]) -> None:
+    heard += [["Takk for at du så på."]]
+
+    (unit,) = transcribe_anew(samples / "audio", "jfk.mp3")
+
+    assert unit.segments == []
+    assert [(row["text"], row["start"], row["reason"]) for row in unit.dropped] == [
+        ("Takk for at du så på.", 0.5, "silence")
+    ]
+
+
+def test_unit_with_much_speech_and_little_text_is_tried_again_and_then_flagged(
+    samples: Path, heard: list[list[str]]
+) -> None:
+    heard += [["Ja."], ["Ja."]]
+
+    (unit,) = transcribe_anew(samples / "audio", "ljspeech-2min.mp3")
+
+    assert heard == []
+    assert unit.flags == ["low_density"]
+    assert unit.flags[0] in UNIT_NOTES
