@@ -113,9 +113,9 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
     for path in (missing, folder, binary):
         assert re.search(
-            rf"PASSWORD _FILE names {path}, which user id \d+ cannot read: ", problem(PASSWORD_FILE=str(path))
+            rf"PASSWORD_FILE names {path}, which user id \d+ cannot read: ", problem(PASSWORD_FILE=str(path))
         )
-    assert problem(PASSWORD_FILE=str(empty)).endswith(f"PASSWORD _FILE names {empty}, which is empty")
+    assert problem(PASSWORD_FILE=str(empty)).endswith(f"PASSWORD_FILE names {empty}, which is empty")
 
 
 def test_a_variable_and_its_file_are_not_both_set(tmp_path: Path) -> None:
