@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection
@@ -19,6 +18,7 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
+from sidelinja_jobs.child_watch import Limit, Watch
 from sidelinja_jobs.errors import ChildDeath, ChildDiedError, ChildError, ChildTimeoutError
 
 _LOOK_SECONDS = 0.1  # between two looks at the child's memory
@@ -30,7 +30,7 @@ _START = "from sidelinja_jobs.child_server import main; main()"
 class ChildProcess:
     """Runs `function(request, emit)` of `target` ("package.module:function") in a process of its own.
 
-    `on_end` is told why a child ended: died, timeout, stopped (an exception in the parent) or closed.
+    `on_end` is told why a child ended: died, timeout, stopped (an exception in the parent), recycle or closed.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class ChildProcess:
         self._peak_bytes = 0
         self._own_peak_bytes = 0
         self.starts = 0
+        self.calls = 0  # of the child that is alive
 
     @property
     def pid(self) -> int | None:
@@ -64,25 +65,38 @@ class ChildProcess:
         """How often a new process was needed after the first."""
         return max(self.starts - 1, 0)
 
+    @property
+    def rss_bytes(self) -> int:
+        """Memory that the child holds now; 0 when there is none."""
+        if self.pid is None:
+            return 0
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+            return pages * resource.getpagesize()
+        return 0
+
     def call(
         self,
         request: Any,
         on_message: Callable[[Any], None] | None = None,
-        timeout_seconds: float | None = None,
+        timeout_seconds: Limit = None,
+        silence_seconds: Limit = None,
     ) -> Any:
         """Sends a request and returns what the function returns; `on_message` gets what it emits meanwhile.
 
-        Any exception here, also one that stops the job, kills the child; the next call starts another.
+        Any exception here, also one that stops the job, kills the child; the next call starts another. A limit may be
+        a function, which is asked again and again: what is right may change while the work goes on.
 
         Raises:
             HandlerError: as raised by the function.
             ChildError: it raised something else.
-            ChildDiedError, ChildTimeoutError: it died, or was killed after `timeout_seconds`.
+            ChildDiedError, ChildTimeoutError: it died, or was killed after `timeout_seconds`, or because it neither
+                emitted nor answered for `silence_seconds`.
         """
         try:
             pipe = self._ensure()
-            with self._killed_after(timeout_seconds):
-                kind, content = self._exchange(pipe, request, on_message)
+            with self._watched(timeout_seconds, silence_seconds) as watch:
+                kind, content = self._exchange(pipe, request, on_message, watch)
         except BaseException as error:
             reasons: dict[type[BaseException], str] = {ChildDiedError: "died", ChildTimeoutError: "timeout"}
             self._end(reasons.get(type(error), "stopped"))
@@ -90,6 +104,10 @@ class ChildProcess:
         if kind == "result":
             return content
         raise content  # the function raised; the child itself is well
+
+    def recycle(self) -> None:
+        """Ends a child that has grown old, between two calls; the next call starts another."""
+        self._end("recycle")
 
     def close(self) -> None:
         """Kills the child if it is alive."""
@@ -104,12 +122,15 @@ class ChildProcess:
         if self._pipe is not None:
             self._pipe.close()
         self._process = self._pipe = None
+        self.calls = 0
 
     def _ensure(self) -> "Connection[Any, Any]":
         self._last_message = ""
         if self._pipe is not None and self.pid is not None:
+            self.calls += 1
             return self._pipe
         self._end("died")
+        self.calls = 1
         ours, theirs = socket.socketpair()
         arguments = [str(theirs.fileno()), str(os.getpid()), str(self._memory_limit_bytes or 0), self.target]
         self._own_peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -126,33 +147,28 @@ class ChildProcess:
         return self._pipe
 
     @contextlib.contextmanager
-    def _killed_after(self, seconds: float | None) -> Iterator[None]:
+    def _watched(self, timeout: Limit, silence: Limit) -> Iterator[Watch | None]:
         """From another thread, since sending to a child that does not read blocks, too."""
-        process = self._process
-        if seconds is None or process is None:
-            yield
+        if self._process is None or (timeout is None and silence is None):
+            yield None
             return
-        late = threading.Event()
-
-        def kill() -> None:
-            late.set()
-            os.kill(process.pid, signal.SIGKILL)
-
-        timer = threading.Timer(seconds, kill)
-        timer.daemon = True
-        timer.start()
+        watch = Watch(self._process.pid, timeout, silence)
+        watch.start()
         try:
-            yield
+            yield watch
         except ChildDiedError:
-            if late.is_set():
-                raise ChildTimeoutError(f"{self.name} did not finish in {seconds:g} s and was killed") from None
+            if watch.verdict is not None:
+                raise ChildTimeoutError(f"{self.name} {watch.verdict}", is_silent=watch.is_silent) from None
             raise
         finally:
-            timer.cancel()
-            timer.join()  # before the process is reaped and its id can be another's
+            watch.end()  # before the process is reaped and its id can be another's
 
     def _exchange(
-        self, pipe: "Connection[Any, Any]", request: Any, on_message: Callable[[Any], None] | None
+        self,
+        pipe: "Connection[Any, Any]",
+        request: Any,
+        on_message: Callable[[Any], None] | None,
+        watch: Watch | None,
     ) -> tuple[str, Any]:
         try:
             self._note_memory()
@@ -166,8 +182,9 @@ class ChildProcess:
                 if kind != "message":
                     return kind, content
                 self._last_message = repr(content)[:200]
-                if on_message is not None:
-                    on_message(content)
+                with watch.paused() if watch else contextlib.nullcontext():
+                    if on_message is not None:
+                        on_message(content)
         except (EOFError, ConnectionError):
             raise self._death() from None
 

@@ -117,7 +117,11 @@ class ChildError(JobQueueError):
 
 
 class ChildTimeoutError(ChildError):
-    """The child process did not answer in time and was killed."""
+    """The child process did not answer in time, or gave no sign of life (`is_silent`), and was killed."""
+
+    def __init__(self, message: str, *, is_silent: bool = False) -> None:
+        super().__init__(message)
+        self.is_silent = is_silent
 
 
 @dataclass

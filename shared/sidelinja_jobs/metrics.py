@@ -21,17 +21,19 @@ ERROR_KINDS = (
     "crash",
     "other",
 )
-CHILD_ENDS = ("died", "timeout", "stopped", "closed")
+CHILD_ENDS = ("died", "timeout", "stopped", "recycle", "closed")
 # From 0.1 s to 4 h: a statistics batch to a long episode on a slow machine.
 DURATION_BUCKETS = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 1800, 3600, 7200, 14400)
 
 _KIND_BY_CLASS = {
     "timeout": "timeout",
     "stalled": "timeout",
+    "engine_stalled": "timeout",
     "MemoryError": "memory",
     "out_of_memory": "memory",
     "child_died": "crash",
     "crash": "crash",
+    "poison_unit": "crash",
 }
 
 
