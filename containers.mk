@@ -36,8 +36,8 @@ reset-password:  ## give the database the superuser's password of the volume `se
 	@$(COMPOSE) run --rm --no-deps -T secrets
 	@$(COMPOSE) stop db
 	@$(COMPOSE) run --rm --no-deps -T --user postgres --entrypoint bash db -c \
-	  'postgres --single -D "$$PGDATA" postgres >/dev/null <<<"alter role postgres password '"'"'$$(</run/secrets/superuser)'"'"'"'
-	@$(COMPOSE) start db
+	  'postgres --single -D "$$PGDATA" postgres >/dev/null <<<"alter role postgres password '"'"'$$(</run/secrets/superuser)'"'"'"' \
+	  && done=0 || done=$$?; $(COMPOSE) up --detach --no-deps --wait db; exit $$done
 
 add:  ## put a file into the media folder (FILE=episode.mp3, AS=2026/12.mp3: its name there, REPLACE=1)
 	@test -f "$${FILE:-}" || { echo "add: FILE=$${FILE:-} is no file. Next: make add FILE=path/to/episode.mp3" >&2; exit 1; }

@@ -31,7 +31,9 @@ from sidelinja_jobs.settings import load_settings, setting
 log = get_logger()
 
 ROOT = Path(__file__).resolve().parents[2]  # the repository; /app in an image
-LOCK: dict[str, object] = {"space": 0x6A6F6262, "number": 1}  # "jobb": the lock's name is two numbers
+# Names of locks are two numbers; the first is "jobb". One is held in the maintenance database, one in our own.
+SERVER_LOCK: dict[str, object] = {"space": 0x6A6F6262, "number": 1}
+DATABASE_LOCK: dict[str, object] = {"space": 0x6A6F6262, "number": 2}
 EX_CONFIG, EX_UNAVAILABLE = 78, 69  # as of a worker
 
 _SQL = load_queries(Path(__file__).with_name("migrate.sql"))
@@ -119,10 +121,11 @@ def migrate(
         _ensure_database(server, superuser_dsn)
         with _connect(superuser_dsn) as conn:
             # A killed run's server process may still be busy with a file: it holds this lock for as long.
-            _wait_for_lock(conn)
+            _wait_for_lock(conn, DATABASE_LOCK)
             conn.execute(_SQL["notice_a_dead_client"])
             applied = apply_missing(conn, files)
-            set_up_logins(conn, job_types, passwords)
+            with _told("the roles could not be set up"):
+                set_up_logins(conn, job_types, passwords)
             _record_job_types(conn, job_types)
     return applied
 
@@ -136,13 +139,13 @@ def _alone_on_server(dsn: str, wait_seconds: float) -> Iterator[psycopg.Connecti
                 f"{server.info.user} is no superuser, so it cannot set the passwords of other roles. "
                 "Next: set MIGRATE_DATABASE_URL to a superuser's address"
             )
-        _wait_for_lock(server)
+        _wait_for_lock(server, SERVER_LOCK)
         yield server
 
 
-def _wait_for_lock(conn: psycopg.Connection) -> None:
+def _wait_for_lock(conn: psycopg.Connection, lock: dict[str, object]) -> None:
     is_told = False
-    while not _one_value(conn, "try_lock", LOCK):
+    while not _one_value(conn, "try_lock", lock):
         if not is_told:
             log.info("waiting for another migrate to end")
             is_told = True
@@ -206,8 +209,22 @@ def _ensure_database(server: psycopg.Connection, dsn: str) -> None:
 
 def _record_job_types(conn: psycopg.Connection, job_types: Sequence[JobType]) -> None:
     for job_type in job_types:
-        if conn.execute(JOB_TYPE_RULES, msgspec.structs.asdict(job_type)).fetchone():
+        with _told(f"the rules of {job_type.name} in its job_type.toml were refused"):
+            changed = conn.execute(JOB_TYPE_RULES, msgspec.structs.asdict(job_type)).fetchone()
+        if changed:
             log.info("job type recorded", job_type=job_type.name, role=job_type.role)
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """What the database refuses after the files, as one line for a person."""
+    try:
+        yield
+    except psycopg.OperationalError:
+        raise  # the connection was lost
+    except psycopg.Error as error:
+        reason = error.diag.message_primary or str(error).strip()
+        raise MigrationError(f"{what}: {reason}. Next: correct the cause, then run migrate again") from error
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def test_service_is_confined(name: str) -> None:
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert 0 < service["pids_limit"] <= 512
+    assert 0 < service["pids_limit"] <= (1024 if name == "db" else 512)
     assert service["mem_limit"]
     assert not service.keys() & {"privileged", "devices", "pid", "ipc", "container_name", "extra_hosts", "userns_mode"}
     assert set(service.get("cap_add", [])) == (DATABASE_CAPABILITIES if name == "db" else set())

@@ -1,9 +1,14 @@
 """The stack in real containers, under a project name and ports of its own, driven as an operator would."""
 
+import fcntl
 import json
 import os
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from demo.embedded_postgres import free_port
@@ -14,6 +19,14 @@ PROJECT = "jobbko-test"
 # Short units, so that there is a checkpoint to resume from; a short lease, so that a death is noticed soon.
 SETTINGS = {"JOBBKO_VERSION": "test", "UNIT_SECONDS": "10", "POLL_SECONDS": "0.5", "WHISPER_CPU_THREADS": "1"}
 SHORT_LEASE = "update job_type set lease_seconds = 4, backoff_base_seconds = 1"
+
+
+@contextmanager
+def alone_on_this_machine() -> Iterator[None]:
+    """Two test runs at once would take down each other's containers: the second one waits."""
+    with (Path(tempfile.gettempdir()) / f"{PROJECT}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class RunningStack:

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.databases import ROOT
-from tests.e2e.running_stack import PROJECT, RunningStack
+from tests.e2e.running_stack import PROJECT, RunningStack, alone_on_this_machine
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600)]
 
 SAMPLE = ROOT / "demo" / "sample.mp3"
 WAITING_JOB = "insert into job_queue (job_type, payload) values ('nobodys', '{}')"
@@ -26,17 +26,18 @@ GRACE_SECONDS = 30  # of whisper in compose.yaml
 @pytest.fixture(scope="module")
 def stack() -> Iterator[RunningStack]:
     stack = RunningStack()
-    stack.remove()  # what a killed run left
-    try:
-        stack.compose("build", "--quiet")
-        stack.up(workers=2)
-        stack.use_short_lease()
-        for name in ("first.mp3", "second.mp3"):
-            add(stack, name)
-        yield stack
-        print(stack.compose("logs", "--no-color", "--tail", "60"))  # pytest shows it when a test failed
-    finally:
-        stack.remove()
+    with alone_on_this_machine():
+        stack.remove()  # what a killed run left
+        try:
+            stack.compose("build", "--quiet")
+            stack.up(workers=2)
+            stack.use_short_lease()
+            for name in ("first.mp3", "second.mp3"):
+                add(stack, name)
+            yield stack
+            print(stack.compose("logs", "--no-color", "--tail", "60"))  # pytest shows it when a test failed
+        finally:
+            stack.remove()
 
 
 @pytest.fixture(scope="module")

@@ -61,6 +61,11 @@ def test_four_at_once_complete_a_half_made_database(fresh: Fresh, server: Server
     assert fresh.versions() == list(range(1, FILES + 1))
 
 
+def test_the_maintenance_database_itself_can_be_ours(own_postgres: EmbeddedPostgres) -> None:
+    """Its lock is not waited for by the run that holds it."""
+    assert len(migrate(own_postgres.dsn("postgres"), INIT)) == FILES
+
+
 def test_a_killed_migrate_leaves_nothing_of_its_file(fresh: Fresh, tmp_path: Path) -> None:
     """Killed in the second file: the server gives that up, and four started at once run it once."""
     slow = write_files(tmp_path / "slow", "create table half (); select pg_sleep(60); create table other_half ();")

@@ -109,6 +109,13 @@ def test_a_job_type_cannot_take_a_role_that_is_not_a_workers(fresh: Fresh) -> No
         migrate(fresh.dsn, INIT, [JobType(name="test_job", role="jobbko_operator")])
 
 
+def test_a_rule_that_the_database_refuses_is_told_with_its_type(fresh: Fresh) -> None:
+    with pytest.raises(
+        MigrationError, match=r"the rules of test_job in its job_type.toml were refused: .*lease_seconds"
+    ):
+        migrate(fresh.dsn, INIT, [JobType(name="test_job", role="worker_test", lease_seconds=0)])
+
+
 def test_a_missing_secret_is_named(fresh: Fresh, tmp_path: Path) -> None:
     write_secrets(tmp_path, [])
     with pytest.raises(MigrationError, match=f"worker_test: {tmp_path}/worker_test/password: No such file"):
