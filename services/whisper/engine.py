@@ -24,6 +24,7 @@ from services.whisper.messages import (
     SpeechRequest,
     UnitProgress,
     UnitResult,
+    UnitStarted,
     seconds,
 )
 from sidelinja_jobs import PermanentError
@@ -114,11 +115,15 @@ class UnitRun:
         """Transcribes unit after unit."""
         from services.whisper.units import cut_units
 
-        units = cut_units(self._reader, self._request.speech.unit_seconds)
         index = self._request.first_unit
+        if self._request.skip_first:
+            yield self._skipped(index)
+            index += 1
+        units = cut_units(self._reader, self._request.speech.unit_seconds)
         clock = Stopwatch()
         while (unit := next(units, None)) is not None:
             cut_seconds = clock.lap()
+            self._emit(UnitStarted(index, unit.start, unit.end))
             found = self._segments(unit)
             infer_seconds = clock.lap()
             yield UnitResult(
@@ -147,6 +152,24 @@ class UnitRun:
                 "Next: check that the file plays",
                 error_class="no_audio",
             )
+
+    def _skipped(self, index: int) -> UnitResult:
+        """As long as a unit may be, decoded and nothing more."""
+        start, limit = self._reader.position, self._request.speech.unit_seconds * SAMPLE_RATE
+        size = self._reader.read(limit).size
+        return UnitResult(
+            index=index,
+            start_sample=start,
+            end_sample=start + size,
+            is_last=size < limit,
+            speech_samples=0,
+            language=self._language,
+            language_probability=None,
+            segments=[],
+            decoding=self._counts(),
+            seconds_spent=dict.fromkeys(UnitResult.SPENT, 0.0),
+            flags=[*self._flags(), "unit_skipped"],
+        )
 
     def _segments(self, unit: "Unit") -> "Screened":
         """What was said in the unit; once more, and without hints, where much speech gave next to no text."""

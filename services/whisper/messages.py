@@ -12,6 +12,7 @@ SAMPLE_RATE = 16_000  # of everything that is counted in samples
 UNIT_NOTES = {
     "hotwords_cut": "Not all hotwords were used: together they are too long, the last ones were left out.",
     "joined_rates": "The file was joined from parts with different sample rates. All of them were transcribed.",
+    "unit_skipped": "A part of the audio was left out, since the engine died on it more than once.",
     "low_density": "In some part people speak for long and little text was found, also at a second try. Listen to it.",
 }
 
@@ -48,6 +49,16 @@ class EngineRequest:
     identity: FileIdentity | None = None
     first_unit: int = 0
     start_sample: int = 0
+    skip_first: bool = False  # the engine died on the first unit, and the job says to go on without it
+
+
+@dataclass(frozen=True)
+class UnitStarted:
+    """A unit was cut and is now transcribed."""
+
+    index: int
+    start_sample: int
+    end_sample: int
 
 
 @dataclass(frozen=True)

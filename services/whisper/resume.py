@@ -49,6 +49,11 @@ def as_checkpoint(unit: UnitResult, key: str) -> dict[str, Any]:
     return {"key": key, **dataclasses.asdict(unit)}
 
 
+def is_record(data: Any, key: str) -> bool:
+    """Whether a checkpoint tells of a run, and not of a finished unit."""
+    return isinstance(data, dict) and data.get("key") == key and ("run" in data or "run_end" in data)
+
+
 def usable_units(checkpoints: list[Checkpoint], key: str) -> list[UnitResult]:
     """The units that earlier runs finished, in order without a gap; none when they do not fit."""
     units: list[UnitResult] = []

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from services.whisper.messages import DecodeCounts, SpeechRequest, UnitProgress, UnitResult
+from services.whisper.progress import Speedometer, clock, progress_of
 from services.whisper.resume import as_checkpoint, resume_key, settings_hash, usable_units
-from services.whisper.transcription import clock, progress_of
 from sidelinja_jobs import Checkpoint
 
 SPEECH = SpeechRequest("no", ("Kygo",), "Hei.", False, 5, 300)
@@ -103,3 +103,25 @@ def test_progress_says_how_far_it_is_and_never_that_it_is_done(
 
     assert (pytest.approx(expected[0]), expected[1]) == (fraction, note)
     assert clock(0) == "0:00"
+
+
+def test_progress_tells_units_speed_and_the_time_that_is_left() -> None:
+    message = UnitProgress("transcribing", 600, 3600)
+
+    assert progress_of(message, 2, 8.0)[1] == "transcribing 10:00 of 1:00:00, 2 units done, 8.0x, 6:15 left"
+    assert progress_of(message, 1, 250.0)[1] == "transcribing 10:00 of 1:00:00, 1 unit done, 250x, 0:12 left"
+    assert progress_of(replace(message, total_seconds=None), 2, 8.0)[1] == "transcribing 10:00, 2 units done, 8.0x"
+
+
+def test_speed_counts_from_the_first_unit_of_this_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("services.whisper.progress.time.monotonic", lambda: now[0])
+    speedometer = Speedometer()
+
+    assert speedometer.speed(UnitProgress("transcribing", 600, 3600)) is None
+    speedometer.begin(600)
+    speedometer.begin(900)  # a later unit does not start the clock again
+    now[0] = 200.0
+    assert speedometer.speed(UnitProgress("reading", 1600, 3600)) is None
+    assert speedometer.speed(UnitProgress("transcribing", 700, 3600)) is None  # too little for a guess
+    assert speedometer.speed(UnitProgress("transcribing", 1600, 3600)) == 10.0
