@@ -115,7 +115,7 @@ class ChildProcess:
 
     def _end(self, reason: str) -> None:
         if self._process is not None:
-            self._process.kill()
+            self._kill(self._process)
             self._process.wait()
             if self._on_end is not None:
                 self._on_end(reason)
@@ -123,6 +123,12 @@ class ChildProcess:
             self._pipe.close()
         self._process = self._pipe = None
         self.calls = 0
+
+    @staticmethod
+    def _kill(process: subprocess.Popen[bytes]) -> None:
+        """With all that it has started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
     def _ensure(self) -> "Connection[Any, Any]":
         self._last_message = ""
@@ -138,6 +144,7 @@ class ChildProcess:
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, *arguments],
             pass_fds=[theirs.fileno()],
+            start_new_session=True,  # so that what it starts itself can be killed with it
             stdin=subprocess.DEVNULL,
             env={**_without_secrets(os.environ), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
@@ -223,7 +230,7 @@ class ChildProcess:
         while not reaped:
             time.sleep(0.02)
             if time.monotonic() >= give_up_at:
-                os.kill(process.pid, signal.SIGKILL)
+                self._kill(process)
             reaped, status, usage = os.wait4(process.pid, os.WNOHANG)
         process.returncode = os.waitstatus_to_exitcode(status)
         # Linux counts what the parent had at the fork; only what is more than that is surely the child's own.

@@ -9,12 +9,12 @@ import psycopg
 import structlog
 
 from sidelinja_jobs import queue
-from sidelinja_jobs.database import Link, QueueConnection
+from sidelinja_jobs.database import Link, QueueConnection, is_passing
 from sidelinja_jobs.errors import JobStopped, LeaseLostError, StopReason
 from sidelinja_jobs.json_text import clean_value
 from sidelinja_jobs.models import Checkpoint
+from sidelinja_jobs.outcomes import Writes
 from sidelinja_jobs.run import Run
-from sidelinja_jobs.settling import Writes
 
 _NOTHING = object()
 T = TypeVar("T")
@@ -127,7 +127,9 @@ class Context:
                     if self._link.is_busy:
                         raise RuntimeError("inside ctx.transaction, use its checkpoint argument")
                     return call(conn)
-            except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.ReadOnlySqlTransaction) as error:
+            except psycopg.Error as error:
+                if not is_passing(error, self._link.is_open):
+                    raise
                 self._link.close()
                 self.log.warning("database not reachable, trying again", error=str(error).strip())
                 time.sleep(min(0.5, self._run.rules.lease_seconds / 16))

@@ -24,6 +24,8 @@ from sidelinja_jobs.settings import DatabaseSettings
 
 SCHEMA_VERSION = 8  # the newest file of db/init that this code needs
 LOGIN_REFUSED_TEXTS = ("password authentication failed", "no password supplied")  # where libpq gives no SQLSTATE
+PASSING_CLASSES = ("08", "53", "57")  # connection, insufficient resources, operator intervention
+READ_ONLY = "25006"  # after a failover to a standby
 CANCEL_SECONDS = 2.0  # for the request to cancel a statement
 LOGIN_REFUSED = ("28P01", "28000")  # invalid_password, invalid_authorization_specification
 
@@ -95,6 +97,14 @@ def connect(settings: DatabaseSettings, *, name: str, deadline_seconds: float | 
     set_json_loads(msgspec.json.decode, conn)
     conn.deadline_seconds = deadline_seconds
     return conn
+
+
+def is_passing(error: psycopg.Error, is_open: bool) -> bool:
+    """Whether waiting may help: the connection is gone, or the server is short of something, ending or read-only."""
+    state = error.sqlstate
+    if state is None:
+        return not is_open or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    return not is_open or state[:2] in PASSING_CLASSES or state == READ_ONLY
 
 
 def check_schema(conn: QueueConnection) -> None:

@@ -105,11 +105,15 @@ class Interrupter:
     """Stops a handler in the main thread from outside. Made and used in the main thread."""
 
     def __init__(self, waker: Waker, stopping: StopFlag, *, stops_at_once: bool) -> None:
-        self._stopping, self._stops_at_once = stopping, stops_at_once
+        self._waker, self._stopping, self._stops_at_once = waker, stopping, stops_at_once
         self.guard = Guard()
         self._run: Run | None = None
         self._thread_id = threading.main_thread().ident or 0
-        signal.set_wakeup_fd(waker.writer, warn_on_full_buffer=False)
+        self._install()
+
+    def _install(self) -> None:
+        # Before and after each handler: a library in it may have put its own in place (asyncio does).
+        signal.set_wakeup_fd(self._waker.writer, warn_on_full_buffer=False)
         for number in STOP_SIGNALS:
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGUSR1, self._on_press)
@@ -134,6 +138,7 @@ class Interrupter:
         """
         try:
             self._run = run
+            self._install()
             self.guard.enter(run, phase)
             self._arm(run)
             if run.stop_reason is StopReason.LOST or (run.stop_reason is not None and phase is Phase.HANDLING):
@@ -143,6 +148,7 @@ class Interrupter:
             self._run = None
             self.guard.enter(run, Phase.SETTLING)
             signal.setitimer(signal.ITIMER_REAL, 0)
+            self._install()
 
     @staticmethod
     def _arm(run: Run) -> None:

@@ -161,6 +161,8 @@ class LeaseThread:
             self._log.info("stop requested", drain_seconds=self._drain_seconds)
         elif now - self._stopping_since > 1.0:  # within a second it is the same signal, seen twice
             self._drain_seconds = 0.0  # asked again: at once
+        for run in self._runs:
+            run.is_hurried = True
         self._stopping.set()
         self._main_waker.wake()
 

@@ -40,6 +40,7 @@ class Run:
         self.stop_reason: StopReason | None = None
         self.pressed_at: float | None = None  # since when the handler is being interrupted
         self.press_again_at = 0.0
+        self.is_hurried = False  # the worker was asked to stop
         self.interrupt_again_at = 0.0
         self._lock = threading.Lock()
         self._progress: tuple[float | None, str | None] = (None, None)

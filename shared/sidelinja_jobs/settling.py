@@ -1,79 +1,37 @@
-"""How a run ends: the outcome of a handler as a value, and the one place that writes it to the database.
+"""How a run ends: the one place that writes the outcome of a handler to the database.
 
 A connection that breaks during the commit leaves it open whether the run was settled. Then the database is asked what
-became of the run before anything is written again, until the lease is over.
+became of the run before anything is written again, until the lease is over. A server that answers but keeps refusing (a
+full disk, say) is given up on sooner, or the heartbeat would keep the job running for ever.
 """
 
 import time
-import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
 from sidelinja_jobs import queue
 from sidelinja_jobs.database import Link, QueueConnection
-from sidelinja_jobs.errors import (
-    ChildDiedError,
-    ChildError,
-    ChildTimeoutError,
-    ComeBackLaterError,
-    HandlerError,
-    JobQueueError,
-    JobStopped,
-    LeaseLostError,
-    PauseJobTypeError,
-    PermanentError,
-    RefusedError,
-    RetryLaterError,
-    StopReason,
-)
+from sidelinja_jobs.errors import JobQueueError, LeaseLostError, PermanentError, RefusedError, StopReason
 from sidelinja_jobs.models import Settled
+from sidelinja_jobs.outcomes import (
+    Completed,
+    Failed,
+    Outcome,
+    Postponed,
+    Stopped,
+    Unfinished,
+    Writes,
+    outcome_of,
+    text_of,
+)
 from sidelinja_jobs.run import Phase, Run
 
+REFUSED_SECONDS = 30.0  # for how long a settling that the server refuses is tried again, a lease at most
+REFUSED_HURRIED_SECONDS = 5.0  # once the worker is to stop
 Interruptible = Callable[[Run, Phase, Callable[[], None]], None]  # Interrupter.call
-Writes = Callable[[psycopg.Connection[Any]], None]
-
-
-@dataclass(frozen=True)
-class Completed:
-    """The handler returned. `writes` go into the completing transaction, in order."""
-
-    result: Any
-    writes: list[Writes] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Failed:
-    """The handler raised."""
-
-    error_class: str
-    message: str
-    traceback: str | None = None
-    permanent: bool = False
-    retry_after_seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class Postponed:
-    """The handler said "come back later"; with `pause_origin`, for its whole type."""
-
-    until: datetime
-    reason: str
-    pause_origin: str | None = None
-
-
-@dataclass(frozen=True)
-class Stopped:
-    """The handler was stopped from outside."""
-
-    reason: StopReason
-
-
-Unfinished = Failed | Postponed | Stopped
-Outcome = Completed | Unfinished
 
 
 @dataclass(frozen=True)
@@ -106,60 +64,6 @@ _PAST = {
 }
 
 
-def outcome_of(error: BaseException) -> Unfinished:
-    """The outcome that an exception from a handler stands for."""
-    if (stopped := _stopped_by(error)) is not None:
-        return Stopped(stopped.reason)
-    text = _text_of(error)
-    match error:
-        case PermanentError():
-            return Failed(error.error_class, text, permanent=True)
-        case RetryLaterError():
-            return Failed(error.error_class, text, retry_after_seconds=error.seconds)
-        case ComeBackLaterError():
-            return Postponed(error.until, text)
-        case PauseJobTypeError():
-            return Postponed(error.until, text, pause_origin=error.origin)
-        case HandlerError():
-            return Failed(error.error_class, text)
-        case ChildDiedError():
-            return Failed("child_died", text)
-        case ChildTimeoutError():
-            return Failed("timeout", text)
-        case ChildError():
-            return Failed(error.child_class or "child_error", text, traceback=error.child_traceback)
-    return Failed(type(error).__name__, text, traceback=_traceback_of(error))
-
-
-def _stopped_by(error: BaseException | None) -> JobStopped | None:
-    """The JobStopped that an error is, holds as a group, or was raised in place of."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        if isinstance(error, JobStopped):
-            return error
-        if isinstance(error, BaseExceptionGroup):
-            found = next(filter(None, map(_stopped_by, error.exceptions)), None)
-            if found is not None:
-                return found
-        error = error.__cause__ or error.__context__
-    return None
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error) or type(error).__name__
-    except BaseException as broken:  # an error whose own text cannot be made must still be recorded
-        return f"{type(error).__name__}, whose text raised {type(broken).__name__}"
-
-
-def _traceback_of(error: BaseException) -> str | None:
-    try:
-        return "".join(traceback.format_exception(error))
-    except BaseException:
-        return None
-
-
 def settle(link: Link, run: Run, outcome: Outcome, interruptible: Interruptible) -> Ending:
     """Records the end of a run; returns LOST when it is no longer held, and nothing was written.
 
@@ -168,6 +72,7 @@ def settle(link: Link, run: Run, outcome: Outcome, interruptible: Interruptible)
     if outcome == Stopped(StopReason.LOST):
         return LOST
     in_doubt = False
+    refusals = _Refusals(run)
     while True:
         try:
             conn = link.open()
@@ -188,18 +93,48 @@ def settle(link: Link, run: Run, outcome: Outcome, interruptible: Interruptible)
             if _is_unrecordable(error) and outcome != _UNRECORDABLE:
                 outcome = _recordable(outcome, error)
                 continue
+            if run.is_expired or refusals.gave_up_twice:
+                return LOST
+            outcome = refusals.consider(outcome, error, is_open=link.is_open)
             link.close()
             in_doubt = True
-            if run.is_expired:
-                return LOST
             time.sleep(min(0.5, run.rules.lease_seconds / 16))
+
+
+class _Refusals:
+    """How long a server that answers has been refusing to settle a run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._since: float | None = None
+        self._given_up = 0
+
+    @property
+    def gave_up_twice(self) -> bool:
+        return self._given_up > 1
+
+    def consider(self, outcome: Outcome, error: Exception, *, is_open: bool) -> Outcome:
+        """The outcome to try next: the same, or when patience is over another, once; after that the lease runs out."""
+        if not is_open:
+            return outcome  # the connection is gone: that is no refusal
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        patience = min(
+            REFUSED_HURRIED_SECONDS if self._run.is_hurried else REFUSED_SECONDS, self._run.rules.lease_seconds
+        )
+        if not self._given_up and now - self._since < patience:
+            return outcome
+        self._given_up += 1
+        if self._run.is_hurried:
+            return Stopped(StopReason.SHUTDOWN)
+        return Failed("completion_refused", f"the database refused to settle the run: {text_of(error)}")
 
 
 def _recordable(outcome: Outcome, error: Exception) -> Failed:
     """In place of an outcome whose own values the database refuses, such as a time that is no time."""
     if isinstance(outcome, Failed) and outcome.error_class == _UNRECORDABLE.error_class:
         return _UNRECORDABLE
-    return Failed(_UNRECORDABLE.error_class, f"{_UNRECORDABLE.message}: {_text_of(error)}")
+    return Failed(_UNRECORDABLE.error_class, f"{_UNRECORDABLE.message}: {text_of(error)}")
 
 
 def _is_unrecordable(error: Exception) -> bool:

@@ -3,6 +3,7 @@
 import os
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -29,13 +30,15 @@ from sidelinja_jobs.lease import EXIT_STUCK, LeaseThread
 from sidelinja_jobs.log import configure_logging, get_logger
 from sidelinja_jobs.metrics import WorkerMetrics, serve_metrics
 from sidelinja_jobs.models import Claim, Job, Rules
+from sidelinja_jobs.outcomes import Completed, Outcome, Stopped, outcome_of
 from sidelinja_jobs.run import Phase, Run
 from sidelinja_jobs.settings import WorkerSettings, load_settings
-from sidelinja_jobs.settling import LOST, Completed, Ending, Outcome, Stopped, outcome_of, settle
+from sidelinja_jobs.settling import LOST, Ending, settle
 from sidelinja_jobs.version import VERSION
 
 EXIT_UNAVAILABLE = 69  # the database stayed away at start (sysexits.h EX_UNAVAILABLE)
 EXIT_CONFIG = 78  # settings, login or schema are wrong (EX_CONFIG)
+LEFTOVER_SECONDS = 3.0  # for threads that a handler left behind, when the worker ends
 START_SECONDS = 60.0  # how long the database may be away at start
 
 P = TypeVar("P")
@@ -164,7 +167,12 @@ class Worker:
         self._link.close()
         self._interrupter.close()
         self.log.info("worker stopped", failed=self._lease.failed)
-        return EXIT_STUCK if self._lease.failed else 0
+        code = EXIT_STUCK if self._lease.failed else 0
+        # Python waits for threads that a handler left behind; daemon timers run on meanwhile.
+        last_resort = threading.Timer(LEFTOVER_SECONDS, os._exit, [code])
+        last_resort.daemon = True
+        last_resort.start()
+        return code
 
     def _connect(self, purpose: str, deadline_seconds: float | None = None) -> QueueConnection:
         return connect(self._settings, name=f"jobbko {self._type.name} {purpose}", deadline_seconds=deadline_seconds)
