@@ -1,33 +1,31 @@
-"""The handler of whisper_transcribe: one audio file in, one transcript out.
+"""The handler of whisper_transcribe: audio in, one transcript out.
 
 The worker's process holds the queue, the files and the checkpoints; the engine's process decodes and recognizes. A
 finished unit is a checkpoint, so whatever ends a run (kill -9, a lost lease, a restart), the next one goes on at the
 first unit that is missing and ends with the same text.
 """
 
-import json
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
 
-from services.whisper.media import Source, open_source
+from services.whisper.engine_process import Engine, EngineLimits
+from services.whisper.formats import rendered
+from services.whisper.media import Source
 from services.whisper.messages import EngineReport, EngineRequest, ModelRequest, SpeechRequest
 from services.whisper.metrics import TranscriptionMetrics
 from services.whisper.model import ModelFolder
-from services.whisper.outputs import Destination, destinations, write_outputs
+from services.whisper.outputs import Destination, destinations, places, write_outputs
 from services.whisper.payload import DETECT, WhisperPayload
-from services.whisper.resume import package_versions, resume_key, settings_hash
+from services.whisper.resume import package_versions, settings_hash
+from services.whisper.reuse import find_transcript, outdated
 from services.whisper.settings import WhisperSettings
-from services.whisper.subtitles import as_srt, as_txt, as_vtt
-from services.whisper.transcript import Origin, Row, build_transcript, without_words
+from services.whisper.tracks import OpenTrack, TotalTiming, TrackContext, first_path, open_tracks
+from services.whisper.transcript import Origin, Row, Voice, build_conversation, build_transcript, without_words
 from services.whisper.transcription import ALMOST_DONE, Transcription
-from sidelinja_jobs import ChildError, ChildProcess, Context, Job, SettingsError, enqueue
-from sidelinja_jobs.metrics import count_child_ends
+from sidelinja_jobs import ChildError, Context, Job, SettingsError, enqueue
 
-ENGINE = "services.whisper.engine:transcribe"
-JOB_TYPE = "whisper_transcribe"
 FOLLOW_UP = "openrouter_analyze"
 
 
@@ -38,7 +36,8 @@ class Transcriber:
         self._settings = settings
         self._model = model
         self._model_request = ModelRequest(model.folder, settings.compute_type, settings.cpu_threads)
-        self._engine = ChildProcess(ENGINE, name="whisper engine", on_end=count_child_ends(JOB_TYPE))
+        limits = EngineLimits(settings.engine_max_jobs, settings.engine_max_rss_mb << 20)
+        self._engine = Engine(self._model_request, limits)
         self._metrics: TranscriptionMetrics | None = None
 
     def load_model(self) -> EngineReport:
@@ -48,7 +47,7 @@ class Transcriber:
             SettingsError: it cannot be loaded.
         """
         try:
-            report: EngineReport = self._engine.call(EngineRequest(self._model_request, SpeechRequest(None)))
+            report = self._engine.load()
         except ChildError as error:
             raise SettingsError(
                 f"the model in {self._model.folder} cannot be loaded as {self._settings.compute_type}: {error}. "
@@ -62,31 +61,41 @@ class Transcriber:
         self._engine.close()
 
     def handle(self, job: Job[WhisperPayload], ctx: Context) -> Row:
-        """Transcribes the job's file, writes the outputs and returns the result."""
-        payload = job.payload
-        transcription = Transcription(job, ctx, self._metrics)
-        with open_source(self._settings.media_root, payload.path) as source:
-            places = self._places(payload)
-            ctx.progress(0.0, "reading the file")
-            digest = source.sha256()
-            speech = self._speech(payload)
-            settings = settings_hash(speech, self._model.sha256, self._settings.compute_type)
-            transcription.take_over(resume_key(digest, settings))
-            report = self._engine.call(self._request(source, speech, transcription), transcription.receive)
-            source.require_unchanged()
-        transcript = build_transcript(transcription.units, self._origin(job, source, digest, settings, report))
+        """Transcribes the job's audio, or finds its transcript made before; writes the outputs, returns the result."""
+        try:
+            return self._handle(job, ctx)
+        finally:
+            self._engine.between_jobs()
+
+    def _handle(self, job: Job[WhisperPayload], ctx: Context) -> Row:
+        payload, timing = job.payload, TotalTiming(job)
+        speech = self._speech(payload)
+        settings = settings_hash(speech, self._model.sha256, self._settings.compute_type)
+        ctx.progress(0.0, "reading the file")
+        with open_tracks(self._settings.media_root, payload) as tracks:
+            targets = self._targets(payload)
+            timing.hashed()
+            found = None if payload.force else self._find(payload, settings, tracks)
+            if found is None:
+                transcript, done = self._transcribe(job, ctx, tracks, speech, settings)
         ctx.progress(ALMOST_DONE, "writing the transcript")
-        files: dict[str, str] = {kind: FORMATS[kind](transcript) for kind in payload.outputs}
-        written = write_outputs(places, files, transcript["language"], job.id.hex[:12])
+        mark = job.id.hex[:12]
         if payload.analyze:
             ctx.on_complete(follow_up(job))
-        return {**without_words(transcript), **written, "timing": transcription.timing()}
+        if found is None:
+            files = rendered(transcript, payload)
+            written = write_outputs(targets, files, transcript["language"], mark)
+            return {**without_words(transcript), **written, "reused": False, "timing": timing.total(done)}
+        place, transcript = found
+        ctx.log.info("transcript found, nothing to do", path=place.path("json", transcript["language"]))
+        written = _write_again(place, targets, transcript, payload, mark)
+        return {**without_words(transcript), **written, "reused": True, "timing": timing.total([])}
 
-    def _places(self, payload: WhisperPayload) -> list[Destination]:
+    def _targets(self, payload: WhisperPayload) -> list[Destination]:
         """Before the work: a transcript that cannot be written is better known now."""
         if not payload.outputs:
             return []
-        return destinations(self._settings.media_root, self._settings.output_root, payload.path)
+        return destinations(self._settings.media_root, self._settings.output_root, first_path(payload))
 
     def _speech(self, payload: WhisperPayload) -> SpeechRequest:
         return SpeechRequest(
@@ -98,26 +107,65 @@ class Transcriber:
             unit_seconds=self._settings.unit_seconds,
         )
 
+    def _find(
+        self, payload: WhisperPayload, settings: str, tracks: Sequence[OpenTrack]
+    ) -> tuple[Destination, Row] | None:
+        """A transcript of this audio with these settings, as this job would name it."""
+        around = places(self._settings.media_root, self._settings.output_root, first_path(payload))
+        sources = [(track.speaker, track.sha256) for track in tracks]
+        found = find_transcript(around, payload.language, settings, sources)
+        if found is None:
+            return None
+        place, transcript = found
+        if payload.episode_id is None:
+            transcript.pop("episode_id", None)
+        else:
+            transcript["episode_id"] = payload.episode_id
+        for track, known in zip(tracks, transcript.get("tracks") or [transcript["source"]], strict=True):
+            known["path"] = track.source.path
+        return place, transcript
+
+    def _transcribe(
+        self,
+        job: Job[WhisperPayload],
+        ctx: Context,
+        tracks: Sequence[OpenTrack],
+        speech: SpeechRequest,
+        settings: str,
+    ) -> tuple[Row, list[Transcription]]:
+        done: list[Transcription] = []
+        for track in tracks:
+            transcription = Transcription(job, TrackContext(ctx, track, tracks, settings), self._metrics)
+            transcription.take_over(track.key(settings))
+            request = self._request(track.source, speech, transcription)
+            report = self._engine.run(request, transcription, attempt=job.attempt, lenient=job.payload.lenient)
+            track.source.require_unchanged()
+            done.append(transcription)
+        origin = self._origin(job, tracks[0], settings, report)
+        if not job.payload.tracks:
+            return build_transcript(done[0].units, origin), done
+        voices = [
+            Voice(
+                track.speaker or "",
+                track.source.path,
+                track.sha256,
+                track.source.identity.size_bytes,
+                transcription.units,
+            )
+            for track, transcription in zip(tracks, done, strict=True)
+        ]
+        return build_conversation(voices, origin), done
+
     def _request(self, source: Source, speech: SpeechRequest, done: Transcription) -> EngineRequest:
         if done.is_complete:  # killed between the last unit and the end
             return EngineRequest(self._model_request, speech)
-        return EngineRequest(
-            self._model_request,
-            replace(speech, language=speech.language or done.language),
-            source.root,
-            source.path,
-            source.identity,
-            first_unit=len(done.units),
-            start_sample=done.reached_sample,
-        )
+        return EngineRequest(self._model_request, speech, source.root, source.path, source.identity)
 
-    def _origin(
-        self, job: Job[WhisperPayload], source: Source, sha256: str, settings: str, report: EngineReport
-    ) -> Origin:
+    def _origin(self, job: Job[WhisperPayload], first: OpenTrack, settings: str, report: EngineReport) -> Origin:
         return Origin(
-            path=source.path,
-            sha256=sha256,
-            size_bytes=source.identity.size_bytes,
+            path=first.source.path,
+            sha256=first.sha256,
+            size_bytes=first.source.identity.size_bytes,
             model=self._model,
             compute_type=report.compute_type,
             device=report.device,
@@ -140,9 +188,12 @@ def follow_up(job: Job[WhisperPayload]) -> Callable[[psycopg.Connection[Any]], N
     return write
 
 
-FORMATS: dict[str, Callable[[Row], str]] = {
-    "vtt": lambda transcript: as_vtt(transcript["segments"]),
-    "srt": lambda transcript: as_srt(transcript["segments"]),
-    "txt": lambda transcript: as_txt(transcript["segments"]),
-    "json": lambda transcript: json.dumps(transcript, ensure_ascii=False, indent=1) + "\n",
-}
+def _write_again(
+    place: Destination, targets: list[Destination], transcript: Row, payload: WhisperPayload, mark: str
+) -> Row:
+    """Writes the outputs of a transcript that was found, where one is missing or holds something else."""
+    files, language = rendered(transcript, payload), transcript["language"]
+    if outdated(place, files, language):
+        return write_outputs(targets, files, language, mark)
+    paths = {kind: place.path(kind, language) for kind in files}
+    return {"outputs": paths, "output_root": place.root_name if paths else None}

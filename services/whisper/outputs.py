@@ -9,20 +9,38 @@ one, and a link that stands at a file's name is replaced, not written through.
 import contextlib
 import errno
 import os
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from services.whisper.media import open_beneath, resolve_beneath
-from sidelinja_jobs import PermanentError
+from sidelinja_jobs import PermanentError, RetryLaterError
 
-SUFFIXES = {"vtt": ".vtt", "srt": ".srt", "txt": ".txt", "json": ".transcript.json"}
+SUFFIXES = {
+    "vtt": ".vtt",
+    "srt": ".srt",
+    "txt": ".txt",
+    "json": ".transcript.json",
+    "podcast_json": ".podcast.json",
+}
 LONGEST_NAME_BYTES = 255
 UNKNOWN_LANGUAGE = "und"  # ISO 639-2, undetermined: no speech, and no language given
 READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+LARGEST_READ_BYTES = 64 << 20
 
 RootName = Literal["media", "output"]
+
+
+class DiskFullError(RetryLaterError):
+    """No room for a transcript. The finished units are kept, so the next run has only the writing to do."""
+
+    error_class = "disk_full"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, seconds=300)
 
 
 @dataclass(frozen=True)
@@ -50,6 +68,27 @@ class Destination:
             os.fsync(folder)
         return written
 
+    def read(self, kind: str, language: str | None) -> bytes | None:
+        """What an output holds; None where there is no such file, or none of ours: a link, a folder, a giant."""
+        path = self.path(kind, language)
+        try:
+            descriptor = open_beneath(self.root, path, os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            return None
+        with open(descriptor, "rb") as file:
+            state = os.fstat(descriptor)
+            if not stat.S_ISREG(state.st_mode) or state.st_size > LARGEST_READ_BYTES:
+                return None
+            return file.read()
+
+
+def places(media_root: Path, output_root: Path | None, path: str) -> list[Destination]:
+    """Where files of this audio may lie already, whether they can be written there now or not."""
+    given = PurePosixPath(path)
+    folder = resolve_beneath(media_root, str(given.parent))
+    roots: list[tuple[RootName, Path | None]] = [("media", media_root), ("output", output_root)]
+    return [Destination(name, root, folder, given.stem) for name, root in roots if root is not None]
+
 
 def destinations(media_root: Path, output_root: Path | None, path: str) -> list[Destination]:
     """Where the files of this audio may go, best first.
@@ -57,18 +96,14 @@ def destinations(media_root: Path, output_root: Path | None, path: str) -> list[
     Raises:
         PermanentError: neither place can be written, or the names would be too long. Known before any work is done.
     """
-    given = PurePosixPath(path)
-    folder = resolve_beneath(media_root, str(given.parent))
-    _require_short(given.stem)
-    found = []
-    if _is_writable(media_root / folder):
-        found.append(Destination("media", media_root, folder, given.stem))
-    if output_root is not None and _is_writable(output_root):
-        found.append(Destination("output", output_root, folder, given.stem))
+    all_places = places(media_root, output_root, path)
+    _require_short(all_places[0].stem)
+    found = [place for place in all_places if _is_writable(place)]
     if not found:
         other = "not set" if output_root is None else f"{str(output_root)!r}, nor is that"
+        folder = str(media_root / all_places[0].folder)
         raise PermanentError(
-            f"Transcripts cannot be written beside the audio: {str(media_root / folder)!r} is not writable for uid "
+            f"Transcripts cannot be written beside the audio: {folder!r} is not writable for uid "
             f"{os.getuid()}, and OUTPUT_ROOT is {other}. "
             'Next: make one of them writable, or enqueue with "outputs": []',
             error_class="not_writable",
@@ -77,19 +112,29 @@ def destinations(media_root: Path, output_root: Path | None, path: str) -> list[
 
 
 def write_outputs(
-    places: list[Destination], files: Mapping[str, str], language: str | None, mark: str
+    targets: Sequence[Destination], files: Mapping[str, str], language: str | None, mark: str
 ) -> dict[str, Any]:
-    """Writes to the first place that takes them; returns the paths and the name of the root they are below."""
-    for number, place in enumerate(places, start=1):
+    """Writes to the first place that takes them; returns the paths and the name of the root they are below.
+
+    Raises:
+        DiskFullError: there is no room. What was there before is there still, whole.
+    """
+    for number, place in enumerate(targets, start=1):
         try:
             return {"outputs": place.write(files, language, mark), "output_root": place.root_name}
         except OSError as error:
-            if error.errno not in READ_ONLY or number == len(places):
+            if error.errno in FULL:
+                raise DiskFullError(
+                    f"No room for the transcript in {str(place.root / place.folder)!r}: {error.strerror}. "
+                    "Next: free some space; the job is tried again and has only the writing to do"
+                ) from error
+            if error.errno not in READ_ONLY or number == len(targets):
                 raise
     return {"outputs": {}, "output_root": None}
 
 
-def _is_writable(folder: Path) -> bool:
+def _is_writable(place: Destination) -> bool:
+    folder = place.root / place.folder if place.root_name == "media" else place.root
     return os.access(folder, os.W_OK | os.X_OK)
 
 

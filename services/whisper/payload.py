@@ -6,16 +6,33 @@ import msgspec
 
 from services.whisper.languages import LANGUAGES
 
-OutputKind = Literal["vtt", "srt", "txt", "json"]
+OutputKind = Literal["vtt", "srt", "txt", "json", "podcast_json"]
+OUTPUT_KINDS: tuple[OutputKind, ...] = ("vtt", "srt", "txt", "json", "podcast_json")
 DETECT = "auto"
+FEWEST_TRACKS, MOST_TRACKS = 2, 16
+
+AudioPath = Annotated[
+    str, msgspec.Meta(min_length=1, max_length=1024, description="an audio file, relative to MEDIA_ROOT")
+]
+
+
+class Track(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """One speaker's own recording. All tracks of a job begin at the same moment."""
+
+    path: AudioPath
+    speaker: Annotated[
+        str, msgspec.Meta(min_length=1, max_length=80, description="the name that every output gives the speaker")
+    ]
 
 
 class WhisperPayload(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One audio file to transcribe; every field but `path` has a default."""
+    """One audio file, or one per speaker, to transcribe; every other field has a default."""
 
-    path: Annotated[
-        str, msgspec.Meta(min_length=1, max_length=1024, description="the audio file, relative to MEDIA_ROOT")
-    ]
+    path: Annotated[AudioPath | None, msgspec.Meta(description="the audio file, relative to MEDIA_ROOT")] = None
+    tracks: Annotated[
+        tuple[Track, ...],
+        msgspec.Meta(max_length=MOST_TRACKS, description="in place of `path`: one file for each speaker"),
+    ] = ()
     language: Annotated[
         str, msgspec.Meta(max_length=4, description="a language code of Whisper's, or auto to detect it")
     ] = "no"
@@ -27,16 +44,32 @@ class WhisperPayload(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw
         Annotated[str, msgspec.Meta(max_length=1000, description="a line in the wanted style, before each unit")] | None
     ) = None
     word_timestamps: Annotated[bool, msgspec.Meta(description="times per word, in .transcript.json only")] = False
-    outputs: Annotated[
-        tuple[OutputKind, ...], msgspec.Meta(max_length=16, description="files to write beside the audio")
-    ] = ("vtt", "srt", "txt", "json")
+    outputs: Annotated[tuple[OutputKind, ...], msgspec.Meta(max_length=16, description="files to write")] = OUTPUT_KINDS
+    subtitle_lines: Annotated[
+        bool, msgspec.Meta(description="subtitles of two lines of 42 characters and 7 seconds at most")
+    ] = False
+    force: Annotated[bool, msgspec.Meta(description="transcribe anew, even where the same transcript is there")] = False
+    lenient: Annotated[bool, msgspec.Meta(description="leave out a part that the engine died on twice")] = False
     analyze: Annotated[bool, msgspec.Meta(description="enqueue openrouter_analyze when done")] = False
     episode_id: Annotated[
         str | int | None, msgspec.Meta(description="the surrounding system's id, passed on unchanged")
     ] = None
 
     def __post_init__(self) -> None:
+        if (self.path is None) == (not self.tracks):
+            raise ValueError("expected either path (one file) or tracks (one file for each speaker)")
+        self._check_tracks()
         if self.language != DETECT and self.language not in LANGUAGES:
             raise ValueError(
                 f"language is {self.language!r}, expected 'auto' or a Whisper language code such as 'no', 'nn' or 'en'"
             )
+
+    def _check_tracks(self) -> None:
+        if self.tracks and len(self.tracks) < FEWEST_TRACKS:
+            raise ValueError(f"tracks has one file, expected {FEWEST_TRACKS} to {MOST_TRACKS}; use path for one")
+        for field in ("path", "speaker"):
+            values = [" ".join(getattr(track, field).split()) for track in self.tracks]
+            if len(set(values)) < len(values):
+                raise ValueError(f"tracks names a {field} twice, expected another one for each track")
+            if "" in values:
+                raise ValueError(f"tracks has a {field} of blanks, expected a name")

@@ -34,6 +34,13 @@ class WhisperSettings:
         "UNIT_SECONDS", default=300, minimum=10, maximum=1800, help="audio between two checkpoints; bounds memory"
     )
 
+    engine_max_jobs: int = setting(
+        "ENGINE_MAX_JOBS", default=200, minimum=0, maximum=1_000_000, help="jobs of one engine process; 0 = no limit"
+    )
+    engine_max_rss_mb: int = setting(
+        "ENGINE_MAX_RSS_MB", default=0, minimum=0, maximum=1_000_000, help="memory of an idle engine; 0 = no limit"
+    )
+
     def require_folders(self) -> None:
         """Raises SettingsError when a folder is not there or cannot be used by this process's user."""
         problems = [_folder_problem("MEDIA_ROOT", self.media_root, os.R_OK | os.X_OK, "read")]

@@ -1,72 +1,16 @@
 """The worker as a process, on a real database, with the real model."""
 
 import json
-import shutil
-import sys
 from pathlib import Path
-from typing import Any
-from uuid import UUID
 
 import pytest
 
 from tests.databases import Database
 from tests.services.whisper_support import JFK, base_model, read_aloud, transcript_of, words_of
-from tests.waiting import wait_until
-from tests.worker_processes import WorkerProcess, WorkerProcesses
+from tests.services.whisper_worker import Whisper
+from tests.worker_processes import WorkerProcesses
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
-
-
-class Whisper:
-    """A media folder, and a worker on it."""
-
-    def __init__(self, database: Database, processes: WorkerProcesses, media: Path, samples: Path) -> None:
-        self.database = database
-        self.processes = processes
-        self.media = media
-        self.samples = samples
-        media.mkdir()
-
-    def start(self, *, ready: bool = True, **environ: str) -> WorkerProcess:
-        settings = {
-            "MEDIA_ROOT": str(self.media),
-            "MODEL_ROOT": str(base_model().folder.parent),
-            "UNIT_SECONDS": "30",
-            **environ,
-        }
-        command = [sys.executable, "-m", "services.whisper"]
-        worker = self.processes.start_command(self.database, command, "worker_whisper", settings)
-        if ready:
-            self.processes.wait_until_registered(self.database, worker, 60)
-        return worker
-
-    def add(self, sample: str, name: str) -> Path:
-        target = self.media / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        return Path(shutil.copy(self.samples / "audio" / sample, target))
-
-    def enqueue(self, path: str, **payload: Any) -> UUID:
-        return self.database.enqueue("whisper_transcribe", {"path": path, **payload})
-
-    def make_impatient(self) -> None:
-        """A dead worker's job is taken up after seconds."""
-        self.database.rows(
-            "update job_type set lease_seconds = 3, backoff_base_seconds = 1 where name = 'whisper_transcribe'"
-        )
-
-    def wait_for_units(self, job_id: UUID, units: int) -> None:
-        """Until so many units are finished, and the job is not."""
-        count = "select count(*) from job_checkpoint where job_id = %s"
-        wait_until(lambda: self.database.value(count, job_id) >= units, 60, every=0.005, what=f"{units} units")
-
-    def wait(self, job_id: UUID, status: str = "completed") -> dict[str, Any]:
-        def settled() -> dict[str, Any] | None:
-            job = self.database.job(job_id)
-            return job if job["status"] not in {"pending", "running"} else None
-
-        job = wait_until(settled, 120, what="the job to end")
-        assert job["status"] == status, job["error_msg"]
-        return job
 
 
 @pytest.fixture
@@ -91,14 +35,16 @@ def test_job_leaves_transcript_row_and_files_beside_the_audio(whisper: Whisper) 
     assert result["flags"] == ["trial_model"]
     assert "37 %" in result["notes"][0]
     assert result["output_root"] == "media"
-    assert set(result["outputs"]) == {"vtt", "srt", "txt", "json"}
+    assert set(result["outputs"]) == {"vtt", "srt", "txt", "json", "podcast_json"}
+    assert result["reused"] is False
     assert not any("words" in segment for segment in result["segments"])
     assert result["timing"]["units"] == 1
     written = json.loads((whisper.media / result["outputs"]["json"]).read_text())
     assert written["text"] == result["text"]
     assert written["segments"][0]["words"][0]["word"].strip() == "And"
     names = {file.name for file in (whisper.media / "2026").iterdir()}
-    assert names == {"épisode 42.mp3"} | {f"épisode 42.en{end}" for end in (".vtt", ".srt", ".txt", ".transcript.json")}
+    ends = (".vtt", ".srt", ".txt", ".transcript.json", ".podcast.json")
+    assert names == {"épisode 42.mp3"} | {f"épisode 42.en{end}" for end in ends}
     follow_up = whisper.database.row("select * from job_queue where job_type = 'openrouter_analyze'")
     assert follow_up["payload"] == {"transcript_job_id": str(job["id"]), "episode_id": "ep-42"}
     assert follow_up["parent_id"] == job["id"]

@@ -3,11 +3,11 @@
 import dataclasses
 import re
 
-from services.whisper.messages import DecodeCounts, UnitResult
+from services.whisper.messages import UNIT_NOTES, DecodeCounts, UnitResult
 from services.whisper.model import ModelFolder
 from services.whisper.payload import WhisperPayload
 from services.whisper.settings import WhisperSettings
-from services.whisper.transcript import Origin, build_transcript
+from services.whisper.transcript import Origin, Voice, build_conversation, build_transcript
 from sidelinja_jobs import JobType
 from tests.databases import ROOT
 
@@ -30,12 +30,18 @@ def test_settings_are_all_there() -> None:
 
 
 def test_result_fields_and_flags_are_all_there() -> None:
-    unit = UnitResult(0, 0, 100, True, 0, None, None, [], DecodeCounts(10, 9, 9.0), {}, ["hotwords_cut"])
+    silent = UnitResult(0, 0, 100, True, 0, None, None, [], DecodeCounts(10, 9, 9.0), {}, list(UNIT_NOTES))
+    heard = dataclasses.replace(silent, segments=[{"start": 0.0, "end": 1.0, "text": "Hei."}])
     model = ModelFolder("base", ROOT, "0" * 64)
-    transcript = build_transcript([unit], Origin("a", "b", 1, model, "int8", "cpu", {}, "c", True, "ep042"))
+    origin = Origin("a", "b", 1, model, "int8", "cpu", {}, "c", True, "ep042")
+    transcript = build_transcript([silent], origin)
+    conversation = build_conversation(
+        [Voice("Kari", "a", "b", 1, [silent]), Voice("Ola", "a", "b", 1, [heard])], origin
+    )
 
-    assert {*transcript, "outputs", "output_root", "timing"} - {"text"} == first_column("Read the result")
-    assert set(transcript["flags"]) == first_column("Read the result", table=1)
+    fields = {*transcript, *conversation, "outputs", "output_root", "timing", "reused"}
+    assert fields - {"text"} == first_column("Read the result")
+    assert {*transcript["flags"], *conversation["flags"]} == first_column("Read the result", table=1)
 
 
 def test_error_classes_are_all_there() -> None:

@@ -1,6 +1,9 @@
 """Transcript files arrive whole, beside the audio or below OUTPUT_ROOT, and follow no link."""
 
+import errno
 import json
+import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -10,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from services.whisper.outputs import Destination, destinations, write_outputs
+from services.whisper.outputs import Destination, DiskFullError, destinations, write_outputs
 from sidelinja_jobs import PermanentError
 from tests.databases import ROOT
 
@@ -105,6 +108,37 @@ def test_failed_write_leaves_no_part(media: Path) -> None:
         write(destinations(media, None, "2026/ep042.mp3"))
 
     assert not list((media / "2026").glob(".abc*"))
+
+
+def test_full_disk_is_tried_again_and_leaves_what_was_there(media: Path) -> None:
+    folder = media / "2026"
+    (folder / "ep042.no.transcript.json").write_text("old")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(DiskFullError, match=r"No room .*2026.* Next: free some space") as caught:
+            write_outputs(destinations(media, None, "2026/ep042.mp3"), {"vtt": "W", "json": "x" * 101}, "no", "abc")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert (caught.value.error_class, caught.value.seconds) == ("disk_full", 300)
+    assert (folder / "ep042.no.transcript.json").read_text() == "old"
+    assert {file.name for file in folder.iterdir()} == {"ep042.mp3", "ep042.no.vtt", "ep042.no.transcript.json"}
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_room_that_ends_at_the_sync_is_a_full_disk_too(
+    media: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", full)
+
+    with pytest.raises(DiskFullError, match=os.strerror(number)):
+        write(destinations(media, None, "2026/ep042.mp3"))
+
+    assert [file.name for file in (media / "2026").iterdir()] == ["ep042.mp3"]
 
 
 def test_name_too_long_for_the_transcript_is_known_before_the_work(media: Path) -> None:

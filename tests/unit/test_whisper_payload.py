@@ -17,7 +17,7 @@ def test_path_alone_is_enough() -> None:
     payload = read({"path": "2026/ep042.mp3"})
 
     assert payload.language == "no"
-    assert payload.outputs == ("vtt", "srt", "txt", "json")
+    assert payload.outputs == ("vtt", "srt", "txt", "json", "podcast_json")
     assert not payload.analyze
     assert not payload.word_timestamps
 
@@ -31,6 +31,9 @@ def test_everything_at_once() -> None:
             "prompt": "Hei.",
             "word_timestamps": True,
             "outputs": [],
+            "subtitle_lines": True,
+            "force": True,
+            "lenient": True,
             "analyze": True,
             "episode_id": 42,
         }
@@ -56,11 +59,44 @@ def test_everything_at_once() -> None:
         ({"path": "a", "prompt": "a" * 1001}, "prompt"),
         ({"path": "a", "word_timestamps": "yes"}, "word_timestamps"),
         ({"path": "a", "outputs": ["docx"]}, "outputs"),
+        ({"path": "a", "subtitle_lines": 42}, "subtitle_lines"),
+        ({"path": "a", "force": "yes"}, "force"),
+        ({"path": "a", "lenient": 2}, "lenient"),
         ({"path": "a", "analyze": 1}, "analyze"),
         ({"path": "a", "episode_id": {"id": 1}}, "episode_id"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(payload: dict[str, Any], named: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=named):
+        read(payload)
+
+
+KARI, OLA = {"path": "kari.mp3", "speaker": "Kari"}, {"path": "ola.mp3", "speaker": "Ola"}
+
+
+def test_tracks_stand_in_place_of_the_path() -> None:
+    tracks = read({"tracks": [KARI, OLA]}).tracks
+
+    assert [(track.path, track.speaker) for track in tracks] == [("kari.mp3", "Kari"), ("ola.mp3", "Ola")]
+
+
+@pytest.mark.parametrize(
+    ("payload", "named"),
+    [
+        ({"path": "a", "tracks": [KARI, OLA]}, "either path .* or tracks"),
+        ({"tracks": []}, "either path .* or tracks"),
+        ({"tracks": [KARI]}, "one file, expected 2 to 16"),
+        ({"tracks": [KARI] * 17}, "tracks"),
+        ({"tracks": [KARI, {**OLA, "speaker": "Kari "}]}, "a speaker twice"),
+        ({"tracks": [KARI, {**OLA, "path": "kari.mp3"}]}, "a path twice"),
+        ({"tracks": [KARI, {**OLA, "speaker": " "}]}, "speaker of blanks"),
+        ({"tracks": [KARI, {"path": "ola.mp3"}]}, "speaker"),
+        ({"tracks": [KARI, {**OLA, "speaker": ""}]}, "speaker"),
+        ({"tracks": [KARI, {**OLA, "speaker": "O" * 81}]}, "speaker"),
+        ({"tracks": [KARI, {**OLA, "voice": "deep"}]}, "voice"),
+    ],
+)
+def test_tracks_that_do_not_fit_are_refused_by_name(payload: dict[str, Any], named: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=named):
         read(payload)
 

@@ -1,0 +1,64 @@
+"""A media folder and a whisper worker on it, as a process, with the real model."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from tests.databases import Database
+from tests.services.whisper_support import base_model
+from tests.waiting import wait_until
+from tests.worker_processes import WorkerProcess, WorkerProcesses
+
+
+class Whisper:
+    """A media folder, and a worker on it."""
+
+    def __init__(self, database: Database, processes: WorkerProcesses, media: Path, samples: Path) -> None:
+        self.database = database
+        self.processes = processes
+        self.media = media
+        self.samples = samples
+        media.mkdir()
+
+    def start(self, *, ready: bool = True, **environ: str) -> WorkerProcess:
+        settings = {
+            "MEDIA_ROOT": str(self.media),
+            "MODEL_ROOT": str(base_model().folder.parent),
+            "UNIT_SECONDS": "30",
+            **environ,
+        }
+        command = [sys.executable, "-m", "services.whisper"]
+        worker = self.processes.start_command(self.database, command, "worker_whisper", settings)
+        if ready:
+            self.processes.wait_until_registered(self.database, worker, 60)
+        return worker
+
+    def add(self, sample: str, name: str) -> Path:
+        target = self.media / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.copy(self.samples / "audio" / sample, target))
+
+    def enqueue(self, path: str, **payload: Any) -> UUID:
+        return self.database.enqueue("whisper_transcribe", {"path": path, **payload})
+
+    def make_impatient(self) -> None:
+        """A dead worker's job is taken up after seconds."""
+        self.database.rows(
+            "update job_type set lease_seconds = 3, backoff_base_seconds = 1 where name = 'whisper_transcribe'"
+        )
+
+    def wait_for_units(self, job_id: UUID, units: int) -> None:
+        """Until so many units are finished, and the job is not."""
+        count = "select count(*) from job_checkpoint where job_id = %s and data ? 'index'"
+        wait_until(lambda: self.database.value(count, job_id) >= units, 60, every=0.005, what=f"{units} units")
+
+    def wait(self, job_id: UUID, status: str = "completed") -> dict[str, Any]:
+        def settled() -> dict[str, Any] | None:
+            job = self.database.job(job_id)
+            return job if job["status"] not in {"pending", "running"} else None
+
+        job = wait_until(settled, 120, what="the job to end")
+        assert job["status"] == status, job["error_msg"]
+        return job
