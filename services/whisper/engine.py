@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 Emit = Callable[[Any], None]
 READING_NOTE_SAMPLES = 60 * SAMPLE_RATE
 RETRY_BEAM_SIZE = 5
+# The language is found in so much speech, or in that of so many units.
+LANGUAGE_SAMPLES, LANGUAGE_UNITS = 60 * SAMPLE_RATE, 3
 
 _loaded: dict[ModelRequest, "Recognizer"] = {}
 
@@ -59,6 +61,8 @@ def transcribe(request: EngineRequest, emit: Emit) -> EngineReport:
         cpu_threads=recognizer.cpu_threads,
         load_seconds=round(load_seconds, 3),
         peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        batch_size=recognizer.batch_size,
+        device_note=recognizer.device_note,
     )
 
 
@@ -110,6 +114,7 @@ class UnitRun:
         self._emit = emit
         self._language = request.speech.language
         self._probability: float | None = None
+        self._language_seconds = 0.0
 
     def results(self) -> Iterator[UnitResult]:
         """Transcribes unit after unit."""
@@ -119,13 +124,13 @@ class UnitRun:
         if self._request.skip_first:
             yield self._skipped(index)
             index += 1
-        units = cut_units(self._reader, self._request.speech.unit_seconds)
-        clock = Stopwatch()
-        while (unit := next(units, None)) is not None:
-            cut_seconds = clock.lap()
+        units = self._in_one_language(cut_units(self._reader, self._request.speech.unit_seconds))
+        for unit in units:
             self._emit(UnitStarted(index, unit.start, unit.end))
+            began = time.monotonic()
             found = self._segments(unit)
-            infer_seconds = clock.lap()
+            infer_seconds = time.monotonic() - began + self._language_seconds
+            self._language_seconds = 0.0
             yield UnitResult(
                 index=index,
                 start_sample=unit.start,
@@ -138,7 +143,7 @@ class UnitRun:
                 dropped=found.dropped,
                 decoding=self._counts(),
                 seconds_spent={
-                    "decode_s": cut_seconds - unit.vad_seconds,
+                    "decode_s": unit.decode_seconds,
                     "vad_s": unit.vad_seconds,
                     "infer_s": infer_seconds,
                 },
@@ -152,6 +157,29 @@ class UnitRun:
                 "Next: check that the file plays",
                 error_class="no_audio",
             )
+
+    def _in_one_language(self, units: Iterator["Unit"]) -> Iterator["Unit"]:
+        """The units; where the language is asked for, so many are cut first that there is speech to find it in."""
+        waiting: list[Unit] = []
+        while self._language is None and len(waiting) < LANGUAGE_UNITS and (unit := next(units, None)) is not None:
+            waiting.append(unit)
+            speaking = [other for other in waiting if other.speech]
+            size = sum(part.length for other in speaking for part in other.speech)
+            if speaking and (size >= LANGUAGE_SAMPLES or unit.is_last or len(waiting) == LANGUAGE_UNITS):
+                self._find_language(speaking)
+        yield from waiting
+        del waiting
+        for unit in units:
+            if self._language is None and unit.speech:
+                self._find_language([unit])
+            yield unit
+
+    def _find_language(self, units: list["Unit"]) -> None:
+        from services.whisper.units import joined
+
+        began = time.monotonic()
+        self._language, self._probability = self._recognizer.detect_language(joined(units))
+        self._language_seconds += time.monotonic() - began
 
     def _skipped(self, index: int) -> UnitResult:
         """As long as a unit may be, decoded and nothing more."""
@@ -175,8 +203,7 @@ class UnitRun:
         """What was said in the unit; once more, and without hints, where much speech gave next to no text."""
         if not unit.speech:
             return Screened([], [], [])
-        if self._language is None:
-            self._language, self._probability = self._recognizer.detect_language(unit.heard())
+        assert self._language is not None  # noqa: S101 - there is speech, so it was looked for
         speech = self._request.speech
         frame = frame_of(unit, speech)
         kept, dropped = screen(self._recognized(unit, self._language, speech), frame)
@@ -230,15 +257,3 @@ def frame_of(unit: "Unit", speech: SpeechRequest) -> Frame:
 def text_of(rows: list[Row]) -> str:
     """The segments in one line."""
     return " ".join(row["text"] for row in rows)
-
-
-class Stopwatch:
-    """Seconds between laps."""
-
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-
-    def lap(self) -> float:
-        now = time.monotonic()
-        spent, self._last = now - self._last, now
-        return spent

@@ -6,8 +6,9 @@ from typing import Any
 from services.whisper.messages import SAMPLE_RATE, EngineReport, EngineRequest, ModelRequest, SpeechRequest, UnitResult
 from services.whisper.pace import Pace
 from services.whisper.transcription import Transcription
-from sidelinja_jobs import ChildDiedError, ChildProcess, ChildTimeoutError, PermanentError
+from sidelinja_jobs import ChildDiedError, ChildError, ChildProcess, ChildTimeoutError, PermanentError, SettingsError
 from sidelinja_jobs.errors import HandlerError
+from sidelinja_jobs.log import get_logger
 from sidelinja_jobs.metrics import count_child_ends
 
 TARGET = "services.whisper.engine:transcribe"
@@ -48,11 +49,30 @@ class Engine:
         """Starts the process and loads the model.
 
         Raises:
-            ChildError: it cannot be loaded.
+            SettingsError: a GPU is demanded and none works.
+            ChildError: the model cannot be loaded.
         """
-        self.report = self._child.call(EngineRequest(self._model, SpeechRequest(None)))
-        self._pace = Pace(self.report.device)
-        return self.report
+        try:
+            report: EngineReport = self._child.call(EngineRequest(self._model, SpeechRequest(None)))
+        except ChildError as error:
+            if error.child_class != "NoDeviceError":
+                raise
+            raise SettingsError(
+                f"{error}. Next: set WHISPER_DEVICE to auto or cpu, or give the worker a GPU with a driver that is new "
+                "enough"
+            ) from error
+        if report.device_note is not None:
+            get_logger(job_type=JOB_TYPE).warning(
+                "the GPU is not used", device=report.device, reason=report.device_note
+            )
+        self.report = report
+        self._pace = Pace(report.device)
+        return report
+
+    @property
+    def arithmetic(self) -> str:
+        """What computes, and how: part of what decides a text."""
+        return "" if self.report is None else f"{self.report.device}:{self.report.compute_type}"
 
     def run(
         self, request: EngineRequest, transcription: Transcription, *, attempt: int = 1, lenient: bool = False
@@ -61,7 +81,8 @@ class Engine:
 
         Raises:
             PermanentError: the engine died twice on one unit (class poison_unit).
-            HandlerError: it died (child_died), gave no sign of life (engine_stalled) or took too long (timeout).
+            HandlerError: it died (child_died), gave no sign of life (engine_stalled), took too long (timeout), or the
+                GPU failed (cuda_error).
         """
         is_skipping = False
         while True:
@@ -80,9 +101,12 @@ class Engine:
                 transcription.end_run(None if is_slow else str(error))
                 if is_slow or not transcription.deaths(attempt).is_poison:
                     raise failure from error
-            except Exception:
+            except Exception as error:
                 transcription.end_run(None)
-                raise
+                if not _is_of_the_gpu(error):
+                    raise
+                self._child.recycle()  # nothing works on a GPU after an error of this kind, until a new process
+                raise HandlerError(f"{error}, in {transcription.place}", error_class="cuda_error") from error
 
     def between_jobs(self) -> None:
         """Ends a process that did its number of jobs, or holds more memory than it may; the next job starts another."""
@@ -128,6 +152,10 @@ def _duration(transcription: Transcription) -> float | None:
     """What the container says, or what was reached where that is more; unknown before the first message."""
     stated = transcription.total_seconds
     return None if stated is None else max(stated, transcription.reached_seconds)
+
+
+def _is_of_the_gpu(error: Exception) -> bool:
+    return isinstance(error, ChildError) and any(name in str(error) for name in ("CUDA", "CUBLAS", "cublas"))
 
 
 def _failure(error: ChildDiedError | ChildTimeoutError, place: str) -> HandlerError:

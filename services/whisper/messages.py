@@ -22,8 +22,10 @@ class ModelRequest:
     """The model to load, from a folder that was checked."""
 
     folder: Path
-    compute_type: str
+    compute_type: str  # "auto" = int8 on a CPU, the best that a GPU can
     cpu_threads: int  # 0 = as many as there are cores
+    device: str = "cpu"  # "cuda" = nothing else; "auto" = a GPU where one works
+    batch_size: int = 0  # windows at once on a GPU; 0 = by its memory
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ class EngineReport:
     cpu_threads: int
     load_seconds: float
     peak_rss_bytes: int
+    batch_size: int = 1
+    device_note: str | None = None  # why it is not the GPU, where one was looked for
 
 
 def seconds(samples: int) -> float:

@@ -28,6 +28,7 @@ SHORTEST_PAUSE_SECONDS = 0.16
 KEPT_PAUSE_SECONDS = 0.5
 PADDING_SECONDS = 0.4
 QUIET_WINDOW_SECONDS = 0.3
+WINDOW_SECONDS = 30  # what the model takes at once
 
 Waveform = NDArray[np.float32]
 
@@ -53,6 +54,7 @@ class Unit:
     is_last: bool
     speech: tuple[Stretch, ...]
     audio: Waveform
+    decode_seconds: float
     vad_seconds: float
 
     def heard(self) -> Waveform:
@@ -60,24 +62,49 @@ class Unit:
         return np.concatenate([self.audio[part.start : part.end] for part in self.speech])
 
 
+def joined(units: list[Unit]) -> Waveform:
+    """What was said in several units, in one piece."""
+    return np.concatenate([unit.heard() for unit in units])
+
+
 def cut_units(reader: AudioReader, unit_seconds: int) -> Iterator[Unit]:
     """The units from the reader's position to the end of the audio."""
     limit = unit_seconds * SAMPLE_RATE
     start = reader.position
+    began = time.monotonic()
     block = reader.read(limit)
     while block.size:
         is_last = block.size < limit
         audio = block.astype(np.float32) / 32768.0
-        started = time.monotonic()
+        decoded = time.monotonic()
         talk = find_speech(audio)
-        vad_seconds = time.monotonic() - started
+        searched = time.monotonic()
         end = block.size if is_last else choose_cut(audio, talk)
         speech = tuple(padded(clipped(talk, 0, end), end))
-        yield Unit(start, start + end, is_last, speech, audio[:end], vad_seconds)
+        yield Unit(start, start + end, is_last, speech, audio[:end], decoded - began, searched - decoded)
         if is_last:
             return
         start += end
+        began = time.monotonic()
         block = np.concatenate([block[end:], reader.read(end)])
+
+
+def speech_windows(unit: Unit) -> list[Stretch]:
+    """What `heard` gives, in pieces of at most 30 s that end where speech does, or at the quietest place near the end.
+
+    For recognizers that take many pieces at once.
+    """
+    heard, limit = unit.heard(), WINDOW_SECONDS * SAMPLE_RATE
+    ends = list(itertools.accumulate(part.length for part in unit.speech))
+    windows: list[Stretch] = []
+    start = 0
+    while start < heard.size:
+        fitting = [end for end in ends if start < end <= start + limit]
+        first = start + limit * 2 // 3
+        end = fitting[-1] if fitting else first + quietest(heard[first : start + limit])
+        windows.append(Stretch(start, end))
+        start = end
+    return windows
 
 
 def find_speech(audio: Waveform) -> list[Stretch]:

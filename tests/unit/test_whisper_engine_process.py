@@ -13,6 +13,7 @@ import pytest
 
 from services.whisper import pace
 from services.whisper.deaths import begin_record, deaths_on, end_record
+from services.whisper.device import NoDeviceError
 from services.whisper.engine_process import Engine, EngineLimits
 from services.whisper.messages import (
     SAMPLE_RATE,
@@ -27,7 +28,7 @@ from services.whisper.messages import (
 )
 from services.whisper.pace import Pace
 from services.whisper.transcription import Transcription
-from sidelinja_jobs import Checkpoint, PermanentError
+from sidelinja_jobs import Checkpoint, ChildError, PermanentError, SettingsError
 from sidelinja_jobs.errors import HandlerError
 
 UNITS, UNIT_SECONDS = 4, 60
@@ -58,7 +59,19 @@ def scripted(request: EngineRequest, emit: Callable[[Any], None]) -> EngineRepor
     return EngineReport("cpu", "int8", 1, 0.0, 0)
 
 
+def without_gpu(_request: EngineRequest, _emit: Callable[[Any], None]) -> None:
+    raise NoDeviceError("no GPU can be used: no CUDA device is visible")
+
+
+def fallen_back(_request: EngineRequest, _emit: Callable[[Any], None]) -> EngineReport:
+    return EngineReport("cpu", "int8_float32", 1, 0.0, 0, device_note="no CUDA device is visible")
+
+
 def fail() -> None:
+    raise ValueError("no such word")
+
+
+def fail_on_gpu() -> None:
     raise RuntimeError("CUDA failed with error unspecified launch failure")
 
 
@@ -67,6 +80,7 @@ ACTIONS: dict[str, Callable[[], Any]] = {
     "abort": lambda: os.kill(os.getpid(), signal.SIGABRT),
     "hang": lambda: time.sleep(600),
     "fail": fail,
+    "gpu": fail_on_gpu,
 }
 
 
@@ -158,16 +172,45 @@ def test_retried_job_begins_with_a_clean_slate(jobs: Jobs) -> None:
 
 def test_error_that_the_engine_survives_is_no_death(jobs: Jobs) -> None:
     for attempt in (1, 2, 3):
-        with pytest.raises(Exception, match="CUDA failed"):
+        with pytest.raises(ChildError, match="no such word"):
             jobs.run("fail 1", attempt=attempt)
 
+    assert jobs.engine.pid is not None
     assert len(jobs.run("fine", attempt=4)) == UNITS
 
 
+def test_error_of_the_gpu_is_tried_again_in_a_new_process(jobs: Jobs) -> None:
+    with pytest.raises(HandlerError, match=r"unspecified launch failure, in unit 2") as caught:
+        jobs.run("gpu 1")
+
+    assert caught.value.error_class == "cuda_error"
+    assert jobs.engine.pid is None
+    assert len(jobs.run("fine", attempt=2)) == UNITS
+
+
+def test_engine_without_the_gpu_that_is_demanded_does_not_start_and_says_what_to_set() -> None:
+    engine = Engine(ModelRequest(Path("/none"), "auto", 1, device="cuda"), target=f"{__name__}:without_gpu")
+
+    with pytest.raises(SettingsError, match=r"no CUDA device is visible.*WHISPER_DEVICE"):
+        engine.load()
+
+    engine.close()
+
+
+def test_engine_that_fell_back_says_why() -> None:
+    engine = Engine(ModelRequest(Path("/none"), "auto", 1, device="auto"), target=f"{__name__}:fallen_back")
+
+    report = engine.load()
+
+    assert report.device_note == "no CUDA device is visible"
+    assert engine.arithmetic == "cpu:int8_float32"
+    engine.close()
+
+
 def test_engine_that_hangs_is_killed_and_the_job_tried_again(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "LEAST_SECONDS", 1.5)
-    jobs.engine._pace = Pace("cpu", unit_seconds=0.1)
     jobs.run("fine")  # the process is up
+    monkeypatch.setattr(pace, "LEAST_SECONDS", 3.0)
+    jobs.engine._pace = Pace("cpu", unit_seconds=0.1)
     jobs.stored.clear()
     pid = jobs.engine.pid
 
