@@ -28,6 +28,8 @@ ECHOED_NAMES, ECHOED_WORDS = 3, 3
 CHARACTERS_PER_SECOND, DENSE_CHARACTERS = 30, 20
 SPARSE_SPEECH_SECONDS, SPARSE_CHARACTERS_PER_SECOND = 20, 2
 
+REASONS = ("silence", "repetition", "same_as_before", "credit", "echo", "density", "outside")
+
 Row = dict[str, Any]
 
 

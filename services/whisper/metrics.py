@@ -2,6 +2,8 @@
 
 from prometheus_client import Counter, disable_created_metrics
 
+from services.whisper.guards import REASONS
+
 
 class TranscriptionMetrics:
     """The real-time factor is the ratio of the two rates. Made once per process."""
@@ -18,3 +20,7 @@ class TranscriptionMetrics:
         self.resumed_units = Counter(
             "whisper_resumed_units_total", "Units taken over from an interrupted run", labels
         ).labels(model, device)
+        dropped = Counter(
+            "whisper_dropped_segments_total", "Segments taken for the model's invention", [*labels, "reason"]
+        )
+        self.dropped_segments = {reason: dropped.labels(model, device, reason) for reason in REASONS}

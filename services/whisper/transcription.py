@@ -141,3 +141,5 @@ class Transcription:
         if self._metrics:
             self._metrics.audio_seconds.inc((unit.end_sample - unit.start_sample) / SAMPLE_RATE)
             self._metrics.processing_seconds.inc(sum(unit.seconds_spent.values()))
+            for row in unit.dropped:
+                self._metrics.dropped_segments[row["reason"]].inc()

@@ -5,11 +5,14 @@ from pathlib import Path
 import pytest
 
 from sidelinja_jobs import PermanentError
-from tests.services.whisper_support import transcribe_units, transcript_of, words_of
+from tests.services.whisper_support import JFK, transcribe_units, transcript_of, word_error_rate, words_of
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(60)]
 
 WHOLE = "ask what you can do for your country"
+SPOKEN = f"and so my fellow americans {JFK}"
+# file -> share of the spoken words that may be wrong
+MOST_ERRORS = {"corrupt_flips.mp3": 0.15, "s8.mp3": 0.15, "trunc50.mp3": 0.75}
 # file -> decoded seconds, words that must be there, is it called damaged
 READABLE = {
     "corrupt_flips.mp3": (10.59, WHOLE, True),  # a byte flipped every 700: FFmpeg's own loop ends after 0.76 s
@@ -57,6 +60,13 @@ def test_what_can_be_decoded_is_transcribed(samples: Path, name: str) -> None:
     assert expected in " ".join(words_of(transcript["text"]))
     assert ("audio_damaged" in transcript["flags"]) == is_damaged
     assert ("no_speech" in transcript["flags"]) == (expected == "")
+    assert ("joined_rates" in transcript["flags"]) == (name == "mixed_rate.mp3")
+    assert transcript["dropped"] == []
+    if expected:
+        said = f"{SPOKEN} {SPOKEN}" if name == "mixed_rate.mp3" else SPOKEN
+        assert word_error_rate(said, transcript["text"]) <= MOST_ERRORS.get(name, 0.05)
+    else:
+        assert transcript["text"] == ""
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from services.whisper.guards import Frame, is_sparse, screen
+from services.whisper.guards import REASONS, Frame, is_sparse, screen
 from services.whisper.phrases import CREDITS, NAMES
 
 LOOP = "Det er " + "veldig " * 12
@@ -28,6 +28,7 @@ def row(text: str, start: float = 10.0, end: float = 14.0, **measures: Any) -> d
 def reason(segment: dict[str, Any], frame: Frame = UNIT) -> str | None:
     kept, dropped = screen([segment], frame)
     assert len(kept) + len(dropped) == 1
+    assert {other["reason"] for other in dropped} <= set(REASONS)
     return dropped[0]["reason"] if dropped else None
 
 
