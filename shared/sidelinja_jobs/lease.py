@@ -10,6 +10,7 @@ The fence in the database refuses whatever comes too late all the same.
 """
 
 import contextlib
+import math
 import os
 import random
 import threading
@@ -32,6 +33,7 @@ WORKER_BEAT_SECONDS = 15.0  # a worker not seen for 60 s is forgotten, db/init/0
 HEALTH_SECONDS = 5.0
 CONTACT_SECONDS = 30.0  # without the database for this long, the process is not well
 COMPLETING_SECONDS = 5.0  # the last writes of a handler may take this long when it is to stop: its work is done
+DELIVERY_SECONDS = 20.0  # how long the kernel may still deliver what was sent, database.py tcp_user_timeout
 HANG_SECONDS = 10.0  # longer than a few statements that run into their deadlines
 PRESS_SECONDS = 1.0
 STUCK_SECONDS = 5.0  # a handler that does not leave for this long after an interrupt is in native code
@@ -99,8 +101,8 @@ class LeaseThread:
         self._runs = [held for held in self._runs if held is not run]
 
     def claim_failed(self) -> None:
-        """A claim raised: it may have succeeded all the same."""
-        self._strays_until = time.monotonic() + 3 * self._claim_seconds + 1
+        """A claim raised: it may have succeeded all the same, or still be on its way."""
+        self._strays_until = math.inf
 
     def require_alive(self) -> None:
         """After a run was lost: a thread that hangs keeps no further lease, so the process must end.
@@ -116,7 +118,9 @@ class LeaseThread:
 
     def polled(self) -> None:
         """The main thread has claimed, or tried to, without an error."""
-        self._polled_at = self._contact_at = time.monotonic()
+        now = self._polled_at = self._contact_at = time.monotonic()
+        if self._strays_until == math.inf:
+            self._strays_until = now + DELIVERY_SECONDS + self._claim_seconds + 2
 
     # ---------------------------------------------------------------- the thread
 
