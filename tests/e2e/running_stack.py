@@ -103,13 +103,18 @@ class RunningStack:
             lambda: job if (job := self.job(job_id))["status"] == status else None, timeout, every=0.2, what=status
         )
 
-    def wait_for_checkpoint(self, job_id: str) -> str:
-        """The container that holds the job, once it has written the first checkpoint."""
-        count = f"select count(*) from job_checkpoint where job_id = '{job_id}'"
-        wait_until(lambda: int(self.sql(count)), 60, every=0.1, what="a checkpoint")
-        job = self.job(job_id)
-        assert job["status"] == "running"
-        return str(job["worker_id"]).partition(":")[0]
+    def wait_for_finished_unit(self, job_id: str) -> str:
+        """The container that holds the job, once its first stretch of audio is done and kept."""
+        state = f"""select status, worker_id, error_msg,
+                           (select count(*) from job_checkpoint where job_id = id and data ? 'end_sample')
+                      from job_queue where id = '{job_id}'"""
+
+        def holder() -> str | None:
+            status, worker_id, message, units = self.sql(state).split("|")
+            assert status in ("pending", "running"), f"{status}: {message}"
+            return worker_id.partition(":")[0] if int(units) else None
+
+        return wait_until(holder, 60, every=0.1, what="a finished unit") or ""
 
     def prometheus(self, query: str) -> list[dict[str, Any]]:
         url = f"http://127.0.0.1:{self.prometheus_port}/api/v1/query"
