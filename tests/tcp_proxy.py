@@ -7,6 +7,8 @@ import threading
 from dataclasses import dataclass, field
 from types import TracebackType
 
+from psycopg.conninfo import make_conninfo
+
 CHUNK_BYTES = 65536
 
 
@@ -21,11 +23,11 @@ class Cut:
 
 
 class Proxy:
-    """Listens on a loopback port of its own and forwards to the server. Usable as a context manager."""
+    """Listens on a loopback port, by default one of its own, and forwards to the server. A context manager."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, *, listen_on: int = 0) -> None:
         self._target = (host, port)
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", listen_on))
         self.port: int = self._listener.getsockname()[1]
         self._forwarding = threading.Event()
         self._forwarding.set()
@@ -45,6 +47,10 @@ class Proxy:
         self._listener.close()
         for thread in self._threads:
             thread.join(5)
+
+    def dsn(self, dsn: str) -> str:
+        """The same connection by way of this proxy."""
+        return make_conninfo(dsn, host="127.0.0.1", port=self.port)
 
     def freeze(self) -> None:
         """From now on nothing passes in either direction; connections stay open, new ones get no answer."""

@@ -2,7 +2,6 @@
 
 import pytest
 
-from demo.embedded_postgres import EmbeddedPostgres
 from tests.databases import Database
 from tests.fault_tools import (
     SIGNPOSTS,
@@ -26,11 +25,8 @@ def checkpoints(database: Database) -> list[tuple[int, object]]:
     return [(row["seq"], row["data"]) for row in rows]
 
 
-def start_through(
-    proxy: Proxy, database: Database, workers: WorkerProcesses, source: str, role: str = "worker_test"
-) -> WorkerProcess:
-    url = database.dsn(role).replace(f":{database.server.port}/", f":{proxy.port}/")
-    return workers.start(database, source, environ={"DATABASE_URL": url})
+def start_through(proxy: Proxy, database: Database, workers: WorkerProcesses, source: str) -> WorkerProcess:
+    return workers.start(database, source, environ={"DATABASE_URL": proxy.dsn(database.dsn("worker_test"))})
 
 
 @pytest.mark.parametrize("argument", ["", "checkpoint={'part': 1}"], ids=["plain", "with checkpoint"])
@@ -153,63 +149,31 @@ def handle(job, ctx):
     with ctx.side_connection() as conn:
         conn.execute('''select pg_terminate_backend(pid) from pg_stat_activity
                          where datname = current_database() and application_name like '% work' ''')
-    {step}
+    if job.payload["then"] == "checkpoint":
+        ctx.checkpoint("second")
+    elif job.payload["then"] == "transaction with checkpoint":
+        with ctx.transaction(checkpoint="second") as conn:
+            conn.execute("select 1")
+    else:
+        with ctx.transaction() as conn:
+            conn.execute("select 1")
     return [point.data for point in ctx.checkpoints()]
 """
 
 
-@pytest.mark.parametrize(
-    ("step", "result"),
-    [
-        ("ctx.checkpoint('second')", ["first", "second"]),
-        ("with ctx.transaction(checkpoint='second') as conn: conn.execute('select 1')", ["first", "second"]),
-        ("with ctx.transaction() as conn: conn.execute('select 1')", ["first"]),
-    ],
-    ids=["checkpoint", "transaction with checkpoint", "transaction"],
-)
 def test_a_connection_that_died_while_the_handler_worked_costs_nothing(
-    database: Database, worker_process: WorkerProcesses, step: str, result: list[str]
+    database: Database, worker_process: WorkerProcesses
 ) -> None:
-    database.rows("grant pg_signal_backend to worker_test")
-    try:
-        worker_process.start(database, DEAD_CONNECTION.format(step=step))
-        job_id = database.enqueue()
-        job = wait_for_status(database, job_id, "completed", "retry", "error")
-    finally:
-        database.rows("revoke pg_signal_backend from worker_test")
+    worker_process.start(database, DEAD_CONNECTION)
+    results = {
+        "checkpoint": ["first", "second"],
+        "transaction with checkpoint": ["first", "second"],
+        "transaction": ["first"],
+    }
+    for then, result in results.items():
+        job = wait_for_status(database, database.enqueue(payload={"then": then}), "completed", "retry")
 
-    assert (job["status"], job["error_msg"], job["result"]) == ("completed", None, result)
-
-
-def test_a_checkpoint_survives_a_restart_of_the_server(
-    own_postgres: EmbeddedPostgres, own_database: Database, worker_process: WorkerProcesses
-) -> None:
-    own_database.add_job_type("patient_job", lease_seconds=8)
-    worker = worker_process.start(
-        own_database,
-        SIGNPOSTS
-        + """
-def handle(job, ctx):
-    ctx.checkpoint("before")
-    reach("ready")
-    wait_for("go")
-    ctx.checkpoint("after")
-    return [point.data for point in ctx.checkpoints()]
-""",
-        job_type="patient_job",
-    )
-    job_id = own_database.enqueue("patient_job")
-    wait_for_file(worker.log_file.parent / "ready")
-
-    own_database.close()
-    own_postgres.stop()
-    (worker.log_file.parent / "go").touch()
-    wait_until(lambda: worker.log_events("database not reachable, trying again"))
-    own_postgres.start()
-
-    job = wait_for_status(own_database, job_id, "completed")
-    assert job["result"] == ["before", "after"]
-    assert (job["attempts"], attempts_of(own_database, job_id)) == (0, [])
+        assert (job["status"], job["error_msg"], job["result"]) == ("completed", None, result)
 
 
 def test_the_smaller_rules_of_a_context(database: Database, worker_process: WorkerProcesses) -> None:

@@ -1,15 +1,19 @@
 """The server goes away, comes back, freezes or loses power in the middle of a job."""
 
 import os
+import shutil
 import signal
+import tempfile
 import time
+from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 import psycopg
 import pytest
 
-from demo.embedded_postgres import EmbeddedPostgres
-from tests.databases import Database
+from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres
+from tests.databases import Database, Server
 from tests.fault_tools import (
     SIGNPOSTS,
     add_written,
@@ -40,6 +44,34 @@ def handle(job, ctx):
     return job.attempt
 """
 )
+
+
+@pytest.fixture(scope="module")
+def own_postgres() -> Iterator[EmbeddedPostgres]:
+    """One server for these tests, each of which leaves it running."""
+    folder = Path(tempfile.mkdtemp(prefix="jobbko-postgres-"))
+    folder.chmod(0o755)  # root's server runs as another user, who has to get in
+    try:
+        with EmbeddedPostgres(folder / "server", settings=NOT_DURABLE) as postgres:
+            yield postgres
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def own_server(own_postgres: EmbeddedPostgres) -> Server:
+    server = Server(own_postgres.dsn())
+    server.prepare()
+    return server
+
+
+@pytest.fixture
+def own_database(own_postgres: EmbeddedPostgres, own_server: Server) -> Iterator[Database]:
+    if not own_postgres.is_running():
+        own_postgres.start()
+    database = own_server.create_database()
+    yield database
+    database.close()
 
 
 def test_a_job_lives_through_a_restart_of_the_server_within_its_lease(
@@ -82,15 +114,14 @@ def test_a_handler_is_stopped_before_a_lease_that_cannot_be_renewed_ends(
     else:
         own_database.close()
         own_postgres.stop()
-    stopped_at = datetime.fromisoformat(wait_for_file(worker.log_file.parent / "stopped"))
+    try:
+        stopped_at = datetime.fromisoformat(wait_for_file(worker.log_file.parent / "stopped"))
+    finally:
+        own_postgres.thaw() if frozen else own_postgres.start()
     # A heartbeat may have gone through after the row was read, so the lease may end half a second later than it said.
     assert (lease_until - stopped_at).total_seconds() > -0.5
     if not frozen:
         assert stopped_at < lease_until
-    if frozen:
-        own_postgres.thaw()
-    else:
-        own_postgres.start()
 
     job = wait_for_status(own_database, job_id, "completed", timeout=15)
     (lost,) = attempts_of(own_database, job_id)
@@ -121,7 +152,8 @@ def test_a_worker_can_be_stopped_while_the_server_is_frozen(
 
     assert codes == [0, 0]
     assert seconds < 10
-    assert own_database.job(job_id)["status"] == "running"  # nobody could write; the lease rescues it
+    job = own_database.job(job_id)
+    assert (job["attempts"], job["result"]) == (0, None)  # put back by a release that arrived late, or by the lease
 
 
 def test_a_heartbeat_that_hangs_in_the_server_is_given_up_and_the_job_lives(
@@ -170,6 +202,37 @@ def test_a_crash_of_the_server_right_after_the_claim_leaves_one_result(
     assert statuses_of(own_database, job_id).count("completed") == 1
     wait_until(lambda: any(worker.log_events("job ended") for worker in workers))
     assert all(worker.is_alive() for worker in workers)
+
+
+def test_a_checkpoint_survives_a_restart_of_the_server(
+    own_postgres: EmbeddedPostgres, own_database: Database, worker_process: WorkerProcesses
+) -> None:
+    own_database.add_job_type("patient_job", lease_seconds=8)
+    worker = worker_process.start(
+        own_database,
+        SIGNPOSTS
+        + """
+def handle(job, ctx):
+    ctx.checkpoint("before")
+    reach("ready")
+    wait_for("go")
+    ctx.checkpoint("after")
+    return [point.data for point in ctx.checkpoints()]
+""",
+        job_type="patient_job",
+    )
+    job_id = own_database.enqueue("patient_job")
+    wait_for_file(worker.log_file.parent / "ready")
+
+    own_database.close()
+    own_postgres.stop()
+    (worker.log_file.parent / "go").touch()
+    wait_until(lambda: worker.log_events("database not reachable, trying again"))
+    own_postgres.start()
+
+    job = wait_for_status(own_database, job_id, "completed")
+    assert job["result"] == ["before", "after"]
+    assert (job["attempts"], attempts_of(own_database, job_id)) == (0, [])
 
 
 def test_a_read_only_server_is_waited_out(database: Database, worker_process: WorkerProcesses) -> None:

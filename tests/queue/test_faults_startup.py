@@ -4,8 +4,9 @@ import sys
 import time
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
-from demo.embedded_postgres import EmbeddedPostgres
+from demo.embedded_postgres import free_port
 from tests.databases import ROOT, Database
 from tests.fault_tools import wait_for_status
 from tests.tcp_proxy import Proxy
@@ -91,19 +92,16 @@ def test_a_metrics_port_that_is_taken_ends_with_78(database: Database, worker_pr
 
 
 def test_a_worker_waits_for_a_database_that_is_away_at_start(
-    own_postgres: EmbeddedPostgres, own_database: Database, worker_process: WorkerProcesses
+    database: Database, worker_process: WorkerProcesses
 ) -> None:
-    first = worker_process.start(own_database, HANDLER)
-    first.end()
-    job_id = own_database.enqueue()
-    own_database.close()
-    own_postgres.stop()
-
-    worker = again(worker_process, own_database, first)
+    port = free_port()
+    url = make_conninfo(database.dsn("worker_test"), host="127.0.0.1", port=port)
+    worker = worker_process.start(database, HANDLER, environ={"DATABASE_URL": url}, ready=False)
+    job_id = database.enqueue()
     wait_until(lambda: worker.log_events("database not reachable yet"))
-    own_postgres.start()
 
-    wait_for_status(own_database, job_id, "completed")
+    with Proxy(database.server.host, database.server.port, listen_on=port):
+        wait_for_status(database, job_id, "completed")
 
 
 def test_a_worker_that_waits_for_its_database_stops_when_told(
