@@ -1,0 +1,132 @@
+"""An engine that is killed under a running worker, and what a job tells of its progress; with the real model."""
+
+import re
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import psutil
+import pytest
+
+from services.whisper import engine, progress
+from services.whisper.messages import EngineRequest, ModelRequest, SpeechRequest
+from services.whisper.transcription import Transcription
+from sidelinja_jobs import Checkpoint
+from tests.databases import Database
+from tests.services.whisper_support import base_model
+from tests.services.whisper_worker import Whisper
+from tests.waiting import wait_until
+from tests.worker_processes import WorkerProcess, WorkerProcesses
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
+
+ENDED = "select error_class, error_msg from job_attempt where job_id = %s and ended_at is not null order by id limit 1"
+
+
+@pytest.fixture
+def whisper(database: Database, worker_process: WorkerProcesses, tmp_path: Path, samples: Path) -> Whisper:
+    made = Whisper(database, worker_process, tmp_path / "media", samples)
+    made.make_impatient()
+    made.add("ljspeech-2min.mp3", "episode.mp3")
+    return made
+
+
+def engine_of(worker: WorkerProcess) -> psutil.Process:
+    return wait_until(lambda: next(iter(worker.children()), None), 60, what="an engine")
+
+
+def test_killed_engine_stands_in_the_history_and_the_job_goes_on(whisper: Whisper) -> None:
+    worker = whisper.start()
+    job_id = whisper.enqueue("episode.mp3", language="en", outputs=[])
+    whisper.wait_for_units(job_id, 2)
+
+    engine_of(worker).kill()
+    wait_until(lambda: whisper.database.job(job_id)["status"] == "completed", 60, what="the second run to end")
+    result = whisper.database.job(job_id)["result"]
+
+    first = whisper.database.row(ENDED, job_id)
+    assert first["error_class"] == "child_died"
+    assert re.search(r"signal 9 \(SIGKILL\).*peak memory \d{2,} MiB.*unit \d \(", first["error_msg"])
+    assert result["timing"]["resumed_units"] >= 2
+    assert result["timing"]["units"] >= 5
+
+
+def test_second_death_on_a_unit_ends_the_job_and_a_lenient_one_goes_on(whisper: Whisper) -> None:
+    worker = whisper.start(UNIT_SECONDS="300")
+
+    strict = kill_twice(whisper, worker, whisper.enqueue("episode.mp3", language="en", outputs=[]))
+    ended = whisper.wait(strict, "error")
+    lenient = kill_twice(whisper, worker, whisper.enqueue("episode.mp3", language="en", outputs=[], lenient=True))
+    result = whisper.wait(lenient)["result"]
+
+    assert (ended["error_class"], ended["attempts"]) == ("poison_unit", 2)
+    assert "unit 1 (0:00 to 2:0" in ended["error_msg"]
+    assert "unit_skipped" in result["flags"]
+    assert result["duration"] > 120
+
+
+def kill_twice(whisper: Whisper, worker: WorkerProcess, job_id: UUID) -> UUID:
+    """Kills the engine under the job, while it works, and again when it works anew."""
+    for death in (1, 2):
+        wait_until(lambda: at_work(whisper, job_id), 60, what="a segment")
+        engine_of(worker).kill()
+        wait_until(lambda: deaths(whisper, job_id) >= death, 20, what="the death to be told")  # noqa: B023
+    return job_id
+
+
+def at_work(whisper: Whisper, job_id: UUID) -> bool:
+    row = whisper.database.row("select status, progress_note from job_queue where id = %s", job_id)
+    return row["status"] == "running" and "transcribing" in (row["progress_note"] or "")
+
+
+def deaths(whisper: Whisper, job_id: UUID) -> int:
+    count: int = whisper.database.value(
+        "select count(*) from job_checkpoint where job_id = %s and data -> 'run_end' ? 'death'", job_id
+    )
+    return count
+
+
+class Notes:
+    """Takes the place of a job's context; remembers when which note came."""
+
+    def __init__(self) -> None:
+        self.log = SimpleNamespace(info=lambda *_, **__: None)
+        self.notes: list[tuple[float, float, str]] = []
+
+    def progress(self, fraction: float | None, note: str | None = None) -> None:
+        self.notes.append((time.process_time(), fraction or 0.0, note or ""))
+
+    def checkpoints(self) -> list[Checkpoint]:
+        return []
+
+    def checkpoint(self, data: Any) -> None:
+        pass
+
+    def drop_checkpoints(self) -> None:
+        pass
+
+
+def test_time_left_is_right_within_a_fifth_after_the_first_quarter(
+    samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In CPU time, since others may be at work on this machine."""
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=time.process_time))
+    model = ModelRequest(base_model().folder, "int8", 0)
+    engine.load(model)
+    notes = Notes()
+    now = datetime.now(UTC)
+    job: Any = SimpleNamespace(created_at=now, scheduled_for=now)
+    transcription = Transcription(job, notes)
+    speech = SpeechRequest("en", unit_seconds=15)
+
+    engine.transcribe(EngineRequest(model, speech, samples / "audio", "ljspeech-2min.mp3"), transcription.receive)
+
+    ended, _, last = notes.notes[-1]
+    at, _, note = next(found for found in notes.notes if found[1] >= 0.25 and "left" in found[2])
+    minutes, seconds = (int(part) for part in re.findall(r"(\d+):(\d\d) left", note)[0])
+    assert re.fullmatch(r"transcribing 0:\d\d of 2:0\d, \d units done, \d+\.\dx, \d:\d\d left", note)
+    assert 60 * minutes + seconds == pytest.approx(ended - at, rel=0.2, abs=1.5)
+    assert last.startswith("transcribing 2:0")
