@@ -216,10 +216,15 @@ class UnitRun:
         return Screened(kept, dropped, ["low_density"] if is_sparse(kept, frame) else [])
 
     def _recognized(self, unit: "Unit", language: str, speech: SpeechRequest) -> list[Row]:
-        rows = []
-        for row in self._recognizer.transcribe(unit, language, speech):
+        rows: list[Row] = []
+
+        def tell() -> None:
+            reached = rows[-1]["end"] if rows else seconds(unit.start)
+            self._emit(UnitProgress("transcribing", reached, self._reader.container_seconds))
+
+        for row in self._recognizer.transcribe(unit, language, speech, tell):
             rows.append(row)
-            self._emit(UnitProgress("transcribing", row["end"], self._reader.container_seconds))
+            tell()
         return rows
 
     def _flags(self) -> list[str]:

@@ -9,7 +9,7 @@ second unit draws. Most units never draw; on a GPU, where loading takes seconds,
 import gc
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import ctranslate2
@@ -81,12 +81,16 @@ class Recognizer:
         language = max(chances, key=lambda code: chances[code])
         return language, round(float(chances[language]), 4)
 
-    def transcribe(self, unit: Unit, language: str, request: SpeechRequest) -> Iterator[dict[str, Any]]:
+    def transcribe(
+        self, unit: Unit, language: str, request: SpeechRequest, on_step: Callable[[], None] = lambda: None
+    ) -> Iterator[dict[str, Any]]:
         """The unit's segments, one by one as they are found, in seconds from the start of the file.
 
+        `on_step` is called before each piece of work, since a window without speech gives no segment.
         The times of some may lie outside the unit: guards.py puts them right.
         """
         self._random.begin_unit()
+        self._random.on_step = on_step
         common = {
             "language": language,
             "beam_size": request.beam_size,
@@ -171,9 +175,15 @@ class SeededModel:
         self._options = options
         self._drawn_before = False
         self._drawn_now = False
+        self.on_step: Callable[[], None] = lambda: None  # called before each piece of work, as a sign of life
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
+
+    def encode(self, *args: Any, **kwargs: Any) -> Any:
+        """As the model's own."""
+        self.on_step()
+        return self._model.encode(*args, **kwargs)
 
     def begin_unit(self) -> None:
         """Draws made so far belong to an earlier unit."""
@@ -182,6 +192,7 @@ class SeededModel:
 
     def generate(self, *args: Any, **kwargs: Any) -> Any:
         """As the model's own, which samples when it is given a temperature."""
+        self.on_step()
         if kwargs.get("sampling_temperature"):
             if self._drawn_before:
                 self._start_over()
