@@ -21,6 +21,7 @@ from services.whisper.payload import DETECT, WhisperPayload
 from services.whisper.resume import package_versions, settings_hash
 from services.whisper.reuse import find_transcript, outdated
 from services.whisper.settings import WhisperSettings
+from services.whisper.shows import Speech, speech_of
 from services.whisper.tracks import OpenTrack, TotalTiming, TrackContext, first_path, open_tracks
 from services.whisper.transcript import Origin, Row, Voice, build_conversation, build_transcript, without_words
 from services.whisper.transcription import ALMOST_DONE, Transcription
@@ -69,15 +70,16 @@ class Transcriber:
 
     def _handle(self, job: Job[WhisperPayload], ctx: Context) -> Row:
         payload, timing = job.payload, TotalTiming(job)
-        speech = self._speech(payload)
-        settings = settings_hash(speech, self._model.sha256, self._settings.compute_type)
+        speech = speech_of(payload, ctx)
+        request = self._request(payload, speech)
+        settings = settings_hash(request, self._model.sha256, self._settings.compute_type)
         ctx.progress(0.0, "reading the file")
         with open_tracks(self._settings.media_root, payload) as tracks:
             targets = self._targets(payload)
             timing.hashed()
-            found = None if payload.force else self._find(payload, settings, tracks)
+            found = None if payload.force else self._find(payload, speech.language, settings, tracks)
             if found is None:
-                transcript, done = self._transcribe(job, ctx, tracks, speech, settings)
+                transcript, done = self._transcribe(job, ctx, tracks, request, settings)
         ctx.progress(ALMOST_DONE, "writing the transcript")
         mark = job.id.hex[:12]
         if payload.analyze:
@@ -85,11 +87,17 @@ class Transcriber:
         if found is None:
             files = rendered(transcript, payload)
             written = write_outputs(targets, files, transcript["language"], mark)
-            return {**without_words(transcript), **written, "reused": False, "timing": timing.total(done)}
+            return {
+                **without_words(transcript),
+                **written,
+                "show": speech.show,
+                "reused": False,
+                "timing": timing.total(done),
+            }
         place, transcript = found
         ctx.log.info("transcript found, nothing to do", path=place.path("json", transcript["language"]))
         written = _write_again(place, targets, transcript, payload, mark)
-        return {**without_words(transcript), **written, "reused": True, "timing": timing.total([])}
+        return {**without_words(transcript), **written, "show": speech.show, "reused": True, "timing": timing.total([])}
 
     def _targets(self, payload: WhisperPayload) -> list[Destination]:
         """Before the work: a transcript that cannot be written is better known now."""
@@ -97,23 +105,23 @@ class Transcriber:
             return []
         return destinations(self._settings.media_root, self._settings.output_root, first_path(payload))
 
-    def _speech(self, payload: WhisperPayload) -> SpeechRequest:
+    def _request(self, payload: WhisperPayload, speech: Speech) -> SpeechRequest:
         return SpeechRequest(
-            language=None if payload.language == DETECT else payload.language,
-            hotwords=payload.hotwords,
-            prompt=payload.prompt,
+            language=None if speech.language == DETECT else speech.language,
+            hotwords=speech.hotwords,
+            prompt=speech.prompt,
             word_timestamps=payload.word_timestamps,
             beam_size=self._settings.beam_size,
             unit_seconds=self._settings.unit_seconds,
         )
 
     def _find(
-        self, payload: WhisperPayload, settings: str, tracks: Sequence[OpenTrack]
+        self, payload: WhisperPayload, language: str, settings: str, tracks: Sequence[OpenTrack]
     ) -> tuple[Destination, Row] | None:
         """A transcript of this audio with these settings, as this job would name it."""
         around = places(self._settings.media_root, self._settings.output_root, first_path(payload))
         sources = [(track.speaker, track.sha256) for track in tracks]
-        found = find_transcript(around, payload.language, settings, sources)
+        found = find_transcript(around, language, settings, sources)
         if found is None:
             return None
         place, transcript = found
@@ -137,11 +145,11 @@ class Transcriber:
         for track in tracks:
             transcription = Transcription(job, TrackContext(ctx, track, tracks, settings), self._metrics)
             transcription.take_over(track.key(settings))
-            request = self._request(track.source, speech, transcription)
+            request = self._engine_request(track.source, speech, transcription)
             report = self._engine.run(request, transcription, attempt=job.attempt, lenient=job.payload.lenient)
             track.source.require_unchanged()
             done.append(transcription)
-        origin = self._origin(job, tracks[0], settings, report)
+        origin = self._origin(job, tracks[0], speech, settings, report)
         if not job.payload.tracks:
             return build_transcript(done[0].units, origin), done
         voices = [
@@ -156,12 +164,14 @@ class Transcriber:
         ]
         return build_conversation(voices, origin), done
 
-    def _request(self, source: Source, speech: SpeechRequest, done: Transcription) -> EngineRequest:
+    def _engine_request(self, source: Source, speech: SpeechRequest, done: Transcription) -> EngineRequest:
         if done.is_complete:  # killed between the last unit and the end
             return EngineRequest(self._model_request, speech)
         return EngineRequest(self._model_request, speech, source.root, source.path, source.identity)
 
-    def _origin(self, job: Job[WhisperPayload], first: OpenTrack, settings: str, report: EngineReport) -> Origin:
+    def _origin(
+        self, job: Job[WhisperPayload], first: OpenTrack, speech: SpeechRequest, settings: str, report: EngineReport
+    ) -> Origin:
         return Origin(
             path=first.source.path,
             sha256=first.sha256,
@@ -171,7 +181,7 @@ class Transcriber:
             device=report.device,
             versions=package_versions(),
             settings_hash=settings,
-            language_was_given=job.payload.language != DETECT,
+            language_was_given=speech.language is not None,
             episode_id=job.payload.episode_id,
         )
 

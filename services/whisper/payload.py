@@ -33,9 +33,16 @@ class WhisperPayload(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw
         tuple[Track, ...],
         msgspec.Meta(max_length=MOST_TRACKS, description="in place of `path`: one file for each speaker"),
     ] = ()
-    language: Annotated[
-        str, msgspec.Meta(max_length=4, description="a language code of Whisper's, or auto to detect it")
-    ] = "no"
+    show: (
+        Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="its names and settings hold, too")]
+        | None
+    ) = None
+    language: (
+        Annotated[
+            str, msgspec.Meta(max_length=4, description="Whisper's code, or auto to detect it; else the show's, no")
+        ]
+        | None
+    ) = None
     hotwords: Annotated[
         tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=100)], ...],
         msgspec.Meta(max_length=100, description="names that are spoken, likeliest first; 50 tokens are used"),
@@ -59,7 +66,7 @@ class WhisperPayload(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw
         if (self.path is None) == (not self.tracks):
             raise ValueError("expected either path (one file) or tracks (one file for each speaker)")
         self._check_tracks()
-        if self.language != DETECT and self.language not in LANGUAGES:
+        if self.language not in (None, DETECT, *LANGUAGES):
             raise ValueError(
                 f"language is {self.language!r}, expected 'auto' or a Whisper language code such as 'no', 'nn' or 'en'"
             )

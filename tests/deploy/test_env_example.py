@@ -45,7 +45,7 @@ def test_the_example_shows_the_defaults_that_hold() -> None:
     for name, default in code_settings().items():
         if name in EXAMPLE:
             assert default is not MISSING
-            assert EXAMPLE[name].lower() == str(default).lower(), name
+            assert EXAMPLE[name].lower() == ("" if default is None else str(default).lower()), name
 
 
 def test_every_variable_is_explained_and_nothing_is_set() -> None:

@@ -22,16 +22,18 @@ TABLES = (
     "job_event",
     "worker",
     "schema_migrations",
+    "show",
+    "watched_file",
 )
 EVERY_TABLE = frozenset(TABLES)
 QUEUE = frozenset({"job_queue"})
-SCHEDULE = frozenset({"job_schedule"})
+OWN = frozenset({"job_schedule", "show"})  # what an operator writes by plain SQL
 NONE: frozenset[str] = frozenset()
 HISTORY = frozenset({"schema_migrations"})  # what the schema's version is, everyone may know
 
 # Role -> the tables of which it may select, insert, update, delete rows (whole rows: `select *`).
 MAY = {
-    "operator": (EVERY_TABLE, SCHEDULE, SCHEDULE, SCHEDULE),
+    "operator": (EVERY_TABLE, OWN, OWN, OWN),
     "producer": (HISTORY, QUEUE, NONE, NONE),  # five columns, see below
     "plain": (HISTORY | QUEUE, QUEUE, QUEUE, NONE),
     "metrics": (HISTORY, NONE, NONE, NONE),
@@ -46,6 +48,7 @@ STATEMENTS = (
 )
 COLUMN = {"job_queue": "payload", "job_type": "role", "job_schedule": "payload", "worker": "host"} | {
     "job_attempt": "outcome", "job_checkpoint": "data", "job_event": "actor", "schema_migrations": "name",
+    "show": "prompt", "watched_file": "job_id",
 }  # fmt: skip
 
 FUNCTIONS = {
@@ -56,6 +59,7 @@ FUNCTIONS = {
         "postpone_job", "release_job", "release_strays", "run_outcome", "sweep_jobs", "pause_job_type",
         "resume_job_type",
     },
+    "transcribe": {"find_show", "new_watched_files", "enqueue_watched_file"},
     "operate": {
         "retry_job", "cancel_job", "pause_job_type", "resume_job_type", "sweep_jobs", "next_slot",
     },
@@ -67,7 +71,7 @@ MAY_EXECUTE = {
     "plain": set(),
     "metrics": set(),
     "reader": FUNCTIONS["look"],
-    "worker_test": FUNCTIONS["enqueue"] | FUNCTIONS["work"],
+    "worker_test": FUNCTIONS["enqueue"] | FUNCTIONS["work"] | FUNCTIONS["transcribe"],
 }
 OWN_FUNCTIONS = """
     select p.oid::regprocedure::text as signature, proname as name, proowner::regrole::text as owner, prosecdef,

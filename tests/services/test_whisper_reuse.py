@@ -18,6 +18,20 @@ def whisper(database: Database, worker_process: WorkerProcesses, tmp_path: Path,
     return Whisper(database, worker_process, tmp_path / "media", samples)
 
 
+def test_a_show_gives_its_episodes_their_language_and_names(whisper: Whisper) -> None:
+    whisper.add("jfk.mp3", "tale/jfk.mp3")
+    whisper.database.rows("insert into show (name, folder, language, hotwords) values ('Tale', 'tale', 'en', '{JFK}')")
+    whisper.start()
+
+    result = whisper.wait(whisper.enqueue("tale/jfk.mp3"))["result"]
+    unknown = whisper.wait(whisper.enqueue("tale/jfk.mp3", show="Ingen"), "error")
+
+    assert (result["show"], result["language"], result["language_source"]) == ("Tale", "en", "forced")
+    assert unknown["error_class"] == "unknown_show"
+    whisper.database.rows("update show set hotwords = '{Kennedy}'")
+    assert whisper.wait(whisper.enqueue("tale/jfk.mp3"))["result"]["reused"] is False
+
+
 def test_transcript_that_is_there_is_used_again_until_audio_or_settings_change(whisper: Whisper) -> None:
     whisper.add("jfk.mp3", "jfk.mp3")
     whisper.start()

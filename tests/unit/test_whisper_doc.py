@@ -8,6 +8,7 @@ from services.whisper.model import ModelFolder
 from services.whisper.payload import WhisperPayload
 from services.whisper.settings import WhisperSettings
 from services.whisper.transcript import Origin, Voice, build_conversation, build_transcript
+from services.whisper.watch import WatchSettings
 from sidelinja_jobs import JobType
 from tests.databases import ROOT
 
@@ -29,6 +30,11 @@ def test_settings_are_all_there() -> None:
     assert {field.metadata["env"] for field in dataclasses.fields(WhisperSettings)} == first_column("Settings")
 
 
+def test_settings_of_the_watch_are_all_there() -> None:
+    found = {field.metadata["env"] for field in dataclasses.fields(WatchSettings)}
+    assert found - {"MEDIA_ROOT"} == first_column("Watch a folder")
+
+
 def test_result_fields_and_flags_are_all_there() -> None:
     silent = UnitResult(0, 0, 100, True, 0, None, None, [], DecodeCounts(10, 9, 9.0), {}, list(UNIT_NOTES))
     heard = dataclasses.replace(silent, segments=[{"start": 0.0, "end": 1.0, "text": "Hei."}])
@@ -39,7 +45,7 @@ def test_result_fields_and_flags_are_all_there() -> None:
         [Voice("Kari", "a", "b", 1, [silent]), Voice("Ola", "a", "b", 1, [heard])], origin
     )
 
-    fields = {*transcript, *conversation, "outputs", "output_root", "timing", "reused"}
+    fields = {*transcript, *conversation, "outputs", "output_root", "timing", "reused", "show"}
     assert fields - {"text"} == first_column("Read the result")
     assert {*transcript["flags"], *conversation["flags"]} == first_column("Read the result", table=1)
 

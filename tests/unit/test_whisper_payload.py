@@ -16,7 +16,7 @@ def read(payload: dict[str, Any]) -> WhisperPayload:
 def test_path_alone_is_enough() -> None:
     payload = read({"path": "2026/ep042.mp3"})
 
-    assert payload.language == "no"
+    assert payload.language is None  # the show's, else Norwegian
     assert payload.outputs == ("vtt", "srt", "txt", "json", "podcast_json")
     assert not payload.analyze
     assert not payload.word_timestamps
@@ -26,6 +26,7 @@ def test_everything_at_once() -> None:
     payload = read(
         {
             "path": "a.mp3",
+            "show": "Lyd",
             "language": "auto",
             "hotwords": ["Kygo"],
             "prompt": "Hei.",
@@ -53,6 +54,7 @@ def test_everything_at_once() -> None:
         ({"path": "a", "langage": "no"}, "langage"),
         ({"path": "a", "language": "norsk"}, "language"),
         ({"path": "a", "language": "xx"}, "language"),
+        ({"path": "a", "show": ""}, "show"),
         ({"path": "a", "hotwords": "Kygo"}, "hotwords"),
         ({"path": "a", "hotwords": [""]}, "hotwords"),
         ({"path": "a", "hotwords": ["a"] * 101}, "hotwords"),
