@@ -81,8 +81,8 @@ class Engine:
 
         Raises:
             PermanentError: the engine died twice on one unit (class poison_unit).
-            HandlerError: it died (child_died), gave no sign of life (engine_stalled), took too long (timeout), or the
-                GPU failed (cuda_error).
+            HandlerError: it died (child_died), gave no sign of life (engine_stalled), took too long (timeout), or
+                the machine failed (out_of_memory, cuda_error).
         """
         is_skipping = False
         while True:
@@ -103,10 +103,10 @@ class Engine:
                     raise failure from error
             except Exception as error:
                 transcription.end_run(None)
-                if not _is_of_the_gpu(error):
+                if (kind := _trouble(error)) is None:
                     raise
-                self._child.recycle()  # nothing works on a GPU after an error of this kind, until a new process
-                raise HandlerError(f"{error}, in {transcription.place}", error_class="cuda_error") from error
+                self._child.recycle()  # nothing works on a GPU after such an error, and memory is whole again
+                raise HandlerError(f"{error}, in {transcription.place}", error_class=kind) from error
 
     def between_jobs(self) -> None:
         """Ends a process that did its number of jobs, or holds more memory than it may; the next job starts another."""
@@ -154,8 +154,13 @@ def _duration(transcription: Transcription) -> float | None:
     return None if stated is None else max(stated, transcription.reached_seconds)
 
 
-def _is_of_the_gpu(error: Exception) -> bool:
-    return isinstance(error, ChildError) and any(name in str(error) for name in ("CUDA", "CUBLAS", "cublas"))
+def _trouble(error: Exception) -> str | None:
+    """The error class of what is the machine's fault and not the job's; None for the rest."""
+    if not isinstance(error, ChildError):
+        return None
+    if error.child_class.endswith("MemoryError"):
+        return "out_of_memory"
+    return "cuda_error" if any(name in str(error) for name in ("CUDA", "CUBLAS", "cublas")) else None
 
 
 def _failure(error: ChildDiedError | ChildTimeoutError, place: str) -> HandlerError:

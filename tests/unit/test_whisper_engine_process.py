@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from services.whisper import pace
@@ -81,6 +82,7 @@ ACTIONS: dict[str, Callable[[], Any]] = {
     "hang": lambda: time.sleep(600),
     "fail": fail,
     "gpu": fail_on_gpu,
+    "memory": lambda: np.empty(1 << 55),
 }
 
 
@@ -179,11 +181,20 @@ def test_error_that_the_engine_survives_is_no_death(jobs: Jobs) -> None:
     assert len(jobs.run("fine", attempt=4)) == UNITS
 
 
-def test_error_of_the_gpu_is_tried_again_in_a_new_process(jobs: Jobs) -> None:
-    with pytest.raises(HandlerError, match=r"unspecified launch failure, in unit 2") as caught:
-        jobs.run("gpu 1")
+@pytest.mark.parametrize(
+    ("what", "message", "error_class"),
+    [
+        ("gpu", "unspecified launch failure", "cuda_error"),
+        ("memory", "Unable to allocate", "out_of_memory"),
+    ],
+)
+def test_trouble_of_the_machine_is_tried_again_in_a_new_process(
+    jobs: Jobs, what: str, message: str, error_class: str
+) -> None:
+    with pytest.raises(HandlerError, match=rf"{message}.*, in unit 2 ") as caught:
+        jobs.run(f"{what} 1")
 
-    assert caught.value.error_class == "cuda_error"
+    assert caught.value.error_class == error_class
     assert jobs.engine.pid is None
     assert len(jobs.run("fine", attempt=2)) == UNITS
 
