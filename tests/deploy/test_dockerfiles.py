@@ -8,7 +8,7 @@ import pytest
 from tests.databases import ROOT
 
 DOCKERFILES = sorted(ROOT.glob("services/*/Dockerfile"))
-LOCKS = sorted(ROOT.glob("services/*/requirements.lock"))
+LOCKS = sorted(ROOT.glob("services/*/requirements*.lock"))
 EVERY = pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.parent.name)
 BASE = "python:3.13-slim-trixie"
 UID = "10001:10001"
@@ -21,36 +21,50 @@ def instructions(path: Path) -> list[tuple[str, str]]:
     return [(word, rest) for line in joined.splitlines() if line for word, _, rest in [line.partition(" ")]]
 
 
+def stages(path: Path) -> dict[str, list[tuple[str, str]]]:
+    """The instructions of each stage by its name; a stage that only installs packages is called …deps."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for word, rest in instructions(path):
+        if word == "FROM":
+            base, _, name = rest.partition(" AS ")
+            assert base in (BASE, *found), f"{base} is not {BASE} or a stage above"
+            current = found.setdefault(name or "final", [])
+        else:
+            current.append((word, rest))
+    return found
+
+
 @EVERY
 def test_image_is_built_in_stages_on_the_one_base(path: Path) -> None:
-    bases = [rest for word, rest in instructions(path) if word == "FROM"]
-    assert bases == [f"{BASE} AS deps", BASE]
+    """Packages are installed in a stage of their own, and only their folder is taken over."""
+    names = list(stages(path))
+    assert names[0] == "deps"
+    assert not names[-1].endswith("deps")
     assert "# syntax" not in path.read_text(), "it would fetch a front end from elsewhere"
 
 
 @EVERY
 def test_packages_come_by_their_hashes_and_nothing_else_comes(path: Path) -> None:
-    runs = [rest for word, rest in instructions(path) if word == "RUN"]
-    installs = [run for run in runs if "pip install" in run]
-    assert len(installs) == 1
-    assert "--require-hashes --no-deps --only-binary :all:" in installs[0]
-    assert "-r /requirements.lock" in installs[0]
-    assert not re.search(r"curl|wget|git |apt|https?:|uv |gcc", " ".join(runs))
-    assert not any(word == "ADD" for word, _ in instructions(path))
+    for name, stage in stages(path).items():
+        runs = [rest for word, rest in stage if word == "RUN"]
+        installs = [run for run in runs if "pip " in run]
+        assert bool(installs) is name.endswith("deps")
+        for run in installs:
+            assert "pip install --require-hashes --no-deps --only-binary :all:" in run
+            assert re.search(r"-r /requirements[a-z-]*\.lock", run)
+        assert not re.search(r"curl|wget|git |apt|https?:|uv |gcc", " ".join(runs))
+        assert not any(word == "ADD" for word, _ in stage)
 
 
 @EVERY
-def test_final_stage_installs_nothing_and_runs_as_a_number(path: Path) -> None:
-    every = instructions(path)
-    final = every[[i for i, (word, _) in enumerate(every) if word == "FROM"][-1] :]
-    words = [word for word, _ in final]
+def test_image_runs_as_a_number_without_a_shell(path: Path) -> None:
+    final = [step for name, stage in stages(path).items() if not name.endswith("deps") for step in stage]
     commands = [rest for word, rest in final if word in ("CMD", "ENTRYPOINT")]
 
-    assert not any("pip" in rest for word, rest in final if word == "RUN")
     assert [rest for word, rest in final if word == "USER"] == [UID]
-    assert words.index("USER") > max(i for i, word in enumerate(words) if word in ("RUN", "COPY"))
+    assert commands
     assert all(command.startswith('["') for command in commands)
-    assert "PYTHONPATH=/app/shared:/app:" in dict(final)["ENV"]
+    assert any("PYTHONPATH=/app/shared:/app:" in rest for word, rest in final if word == "ENV")
 
 
 @EVERY
@@ -70,7 +84,7 @@ def test_image_says_what_it_is(path: Path) -> None:
 
 @EVERY
 def test_dockerfile_is_short(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 40
+    assert len(path.read_text().splitlines()) <= 60
 
 
 def test_build_context_is_an_allow_list() -> None:
@@ -82,7 +96,7 @@ def test_build_context_is_an_allow_list() -> None:
     assert "**/__pycache__" in rules
 
 
-@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_locked_list_has_hashes_and_no_address(path: Path) -> None:
     text = path.read_text()
     requirements = re.findall(r"^[a-z0-9].*?(?=^[a-z0-9]|\Z)", text, flags=re.MULTILINE | re.DOTALL)
@@ -92,4 +106,4 @@ def test_locked_list_has_hashes_and_no_address(path: Path) -> None:
 
 
 def test_every_service_with_a_dockerfile_has_a_locked_list() -> None:
-    assert [path.parent for path in DOCKERFILES] == [path.parent for path in LOCKS]
+    assert all((path.parent / "requirements.lock") in LOCKS for path in DOCKERFILES)
