@@ -157,7 +157,8 @@ begin
            and job.started_at < clock_timestamp() - make_interval(secs => p_older_than_seconds)
          order by job.id for update of job skip locked
     loop
-        perform end_run(v_job, 'released', false, v_job.scheduled_for, 'released', 'the answer to its claim was lost');
+        perform end_run(v_job, 'released', false, v_job.scheduled_for, 'released',
+            'its worker holds it no longer: the answer to its claim was lost, or the database was away too long');
         v_count := v_count + 1;
     end loop;
     return v_count;
