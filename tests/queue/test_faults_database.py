@@ -1,5 +1,6 @@
 """The server goes away, comes back, freezes or loses power in the middle of a job."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
@@ -36,7 +38,7 @@ def handle(job, ctx):
     ctx.on_complete(lambda conn: conn.execute("insert into written values (%s, 'row')", (job.id,)))
     try:
         reach("working")
-        if job.attempt == 1 and not os.path.exists("stopped"):
+        if not os.path.exists("stopped"):
             wait_for("go")
     except BaseException as error:
         reach("stopped", datetime.datetime.now(datetime.UTC).isoformat())
@@ -72,6 +74,14 @@ def own_database(own_postgres: EmbeddedPostgres, own_server: Server) -> Iterator
     database = own_server.create_database()
     yield database
     database.close()
+
+
+def thaw(postgres: EmbeddedPostgres) -> None:
+    """Again where a backend has ended while the others were woken."""
+    for _ in range(20):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            postgres.thaw()
+            return
 
 
 def test_a_job_lives_through_a_restart_of_the_server_within_its_lease(
@@ -117,15 +127,16 @@ def test_a_handler_is_stopped_before_a_lease_that_cannot_be_renewed_ends(
     try:
         stopped_at = datetime.fromisoformat(wait_for_file(worker.log_file.parent / "stopped"))
     finally:
-        own_postgres.thaw() if frozen else own_postgres.start()
+        thaw(own_postgres) if frozen else own_postgres.start()
     # A heartbeat may have gone through after the row was read, so the lease may end half a second later than it said.
     assert (lease_until - stopped_at).total_seconds() > -0.5
     if not frozen:
         assert stopped_at < lease_until
 
     job = wait_for_status(own_database, job_id, "completed", timeout=15)
-    (lost,) = attempts_of(own_database, job_id)
-    assert (lost["outcome"], lost["charged"], job["result"]) == ("lost", True, 2)
+    (past,) = attempts_of(own_database, job_id)
+    # Whoever is there first: a sweep, or the worker itself, which puts back what it no longer holds.
+    assert (past["outcome"], past["charged"], job["result"]) in [("lost", True, 2), ("released", False, 1)]
     assert written(own_database) == ["row"]
     assert worker.is_alive()
     assert [line["outcome"] for line in worker.log_events("job ended")] == ["lost_lease", "completed"]
@@ -148,7 +159,7 @@ def test_a_worker_can_be_stopped_while_the_server_is_frozen(
         codes = [busy.wait(20), idle.wait(20)]
         seconds = time.monotonic() - started
     finally:
-        own_postgres.thaw()
+        thaw(own_postgres)
 
     assert codes == [0, 0]
     assert seconds < 10
