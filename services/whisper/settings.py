@@ -8,7 +8,11 @@ from pathlib import Path
 from sidelinja_jobs import SettingsError
 from sidelinja_jobs.settings import setting
 
-COMPUTE_TYPES = ("int8", "int8_float32", "float32")
+DEVICES = ("cpu", "auto", "cuda")
+COMPUTE_TYPES = (
+    *("auto", "int8", "int8_float32", "float32"),
+    *("float16", "bfloat16", "int8_float16", "int8_bfloat16"),  # on a GPU alone
+)
 
 
 @dataclass(frozen=True)
@@ -21,8 +25,14 @@ class WhisperSettings:
     )
     model_root: Path = setting("MODEL_ROOT", default=Path("/models"), help="folder that holds the model's folder")
     model_name: str = setting("WHISPER_MODEL", default="base", help="name of the model's folder in MODEL_ROOT")
+    device: str = setting(
+        "WHISPER_DEVICE", default="cpu", choices=DEVICES, help="auto = a GPU where one works; cuda = nothing else"
+    )
     compute_type: str = setting(
-        "WHISPER_COMPUTE_TYPE", default="int8", choices=COMPUTE_TYPES, help="precision of the arithmetic"
+        "WHISPER_COMPUTE_TYPE", default="auto", choices=COMPUTE_TYPES, help="precision of the arithmetic"
+    )
+    batch_size: int = setting(
+        "WHISPER_BATCH_SIZE", default=0, minimum=0, maximum=64, help="windows at once on a GPU; 0 = by its memory"
     )
     beam_size: int = setting(
         "WHISPER_BEAM_SIZE", default=5, minimum=1, maximum=10, help="1 is a fifth cheaper and less exact"

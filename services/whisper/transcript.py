@@ -34,6 +34,7 @@ class Origin:
     settings_hash: str
     language_was_given: bool
     episode_id: str | int | None
+    device_note: str | None = None  # why it is not the GPU that was looked for
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,7 @@ def _transcript(
             "sha256": origin.model.sha256,
             "compute_type": origin.compute_type,
             "device": origin.device,
+            **({"device_note": origin.device_note} if origin.device_note else {}),
         },
         "engine": origin.versions,
         "settings_hash": origin.settings_hash,

@@ -136,6 +136,24 @@ def test_fetching_what_is_there_needs_no_network_and_no_right_to_write(tmp_path:
     assert [file.name for file in tmp_path.iterdir()] == ["base"]
 
 
+def test_a_converted_model_is_copied_with_its_digests(tmp_path: Path) -> None:
+    converted = make_model(tmp_path / "converted")
+    (converted / "notes.md").write_text("how it was made")
+    (tmp_path / "other").mkdir()
+
+    model = fetch_model(tmp_path / "models", "nb-large", folder=converted)
+
+    assert sorted(file.name for file in model.folder.iterdir()) == sorted(
+        [DIGESTS, "config.json", "model.bin", "tokenizer.json", "vocabulary.txt"]
+    )
+    assert f"{model.sha256}  model.bin" in (model.folder / DIGESTS).read_text()
+    assert fetch_model(tmp_path / "models", "nb-large", folder=converted) == model
+    with pytest.raises(ModelFetchError, match=r"holds no model: expected model\.bin"):
+        fetch_model(tmp_path / "models", "nb-small", folder=tmp_path / "other")
+    with pytest.raises(ModelFetchError, match=r"another model than .* another --name"):
+        fetch_model(tmp_path / "models", "nb-large", folder=make_model(tmp_path / "b", tensor_bytes=10_000_001))
+
+
 def test_fetching_an_unknown_model_says_which_are_known(tmp_path: Path) -> None:
     with pytest.raises(ModelFetchError, match="large-v3-turbo"):
         fetch_model(tmp_path, "gigantic")

@@ -14,7 +14,7 @@ def test_defaults_are_those_of_the_stack() -> None:
     settings = load_settings(WhisperSettings, {"WHISPER_MODEL": "", "OUTPUT_ROOT": ""})
 
     assert (settings.media_root, settings.model_root, settings.output_root) == (Path("/media"), Path("/models"), None)
-    assert (settings.model_name, settings.compute_type, settings.unit_seconds) == ("base", "int8", 300)
+    assert (settings.model_name, settings.compute_type, settings.unit_seconds) == ("base", "auto", 300)
 
 
 def test_all_wrong_values_are_named_at_once() -> None:
@@ -48,7 +48,7 @@ def test_model_that_does_not_load_is_a_matter_of_settings(tmp_path: Path) -> Non
     (tmp_path / "model.bin").write_bytes(b"no model")
     transcriber = Transcriber(WhisperSettings(), ModelFolder("small", tmp_path, "0" * 64))
 
-    with pytest.raises(SettingsError, match="cannot be loaded as int8"):
+    with pytest.raises(SettingsError, match="cannot be loaded as auto"):
         transcriber.load_model()
 
     transcriber.close()
