@@ -6,6 +6,7 @@ root the server runs as an unprivileged user. The server ends with the process t
 ends (Linux).
 """
 
+import contextlib
 import importlib.util
 import os
 import pwd
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -129,19 +130,16 @@ class EmbeddedPostgres:
         """Kills every process of the server at once, as a power cut would."""
         if self._process is None:
             return
-        for process in self._processes():
-            process.kill()
+        self._to_each(psutil.Process.kill)
         self._process.wait(10)
 
     def freeze(self) -> None:
         """Stops the server's processes from running: connections stay open and nothing answers."""
-        for process in self._processes():
-            process.suspend()
+        self._to_each(psutil.Process.suspend)
 
     def thaw(self) -> None:
         """Lets a frozen server run again."""
-        for process in self._processes():
-            process.resume()
+        self._to_each(psutil.Process.resume)
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
@@ -180,11 +178,17 @@ class EmbeddedPostgres:
         if self.is_running() and self._process is not None:
             self._process.send_signal(number)
 
-    def _processes(self) -> list[psutil.Process]:
-        if self._process is None or not psutil.pid_exists(self._process.pid):
-            return []
-        first = psutil.Process(self._process.pid)
-        return [first, *first.children(recursive=True)]
+    def _to_each(self, act: Callable[[psutil.Process], None]) -> None:
+        """Does something to the children of the server's first process, then to that; a child may end meanwhile."""
+        if self._process is None:
+            return
+        with contextlib.suppress(psutil.NoSuchProcess):
+            first = psutil.Process(self._process.pid)
+            first.suspend()  # it starts no further child now
+            for child in first.children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    act(child)
+            act(first)
 
     def _binary(self, name: str) -> Path:
         """The program; a copy in the server's folder where the user cannot reach the package's."""

@@ -1,5 +1,6 @@
 """Real worker processes for tests: started, stopped, killed and frozen by process id."""
 
+import contextlib
 import json
 import os
 import secrets
@@ -56,7 +57,9 @@ class WorkerProcess:
         return self.process.wait(timeout)
 
     def children(self) -> list[psutil.Process]:
-        return psutil.Process(self.pid).children(recursive=True) if self.is_alive() else []
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.pid).children(recursive=True)
+        return []
 
     def log_text(self) -> str:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
@@ -73,7 +76,7 @@ class WorkerProcess:
             self.thaw()
             self.kill()
         for child in children:
-            if child.is_running():
+            with contextlib.suppress(psutil.NoSuchProcess):
                 child.kill()
 
 
