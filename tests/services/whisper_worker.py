@@ -54,11 +54,11 @@ class Whisper:
         count = "select count(*) from job_checkpoint where job_id = %s and data ? 'index'"
         wait_until(lambda: self.database.value(count, job_id) >= units, 60, every=0.005, what=f"{units} units")
 
-    def wait(self, job_id: UUID, status: str = "completed") -> dict[str, Any]:
+    def wait(self, job_id: UUID, status: str = "completed", *, within: float = 120) -> dict[str, Any]:
         def settled() -> dict[str, Any] | None:
             job = self.database.job(job_id)
-            return job if job["status"] not in {"pending", "running"} else None
+            return job if job["status"] not in {"pending", "running", "retry"} - {status} else None
 
-        job = wait_until(settled, 120, what="the job to end")
+        job = wait_until(settled, within, what="the job to end")
         assert job["status"] == status, job["error_msg"]
         return job
