@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import threading
 import time
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -10,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from sidelinja_jobs.errors import StopReason
-from sidelinja_jobs.interrupt import Interrupter, Waker
+from sidelinja_jobs.interrupt import Interrupter, StopFlag, Waker
 from sidelinja_jobs.models import Claim, Rules
 from sidelinja_jobs.run import Phase, Run
 from tests.databases import ROOT
@@ -187,7 +186,7 @@ print("alive")
 
 
 def interrupter() -> Interrupter:
-    return Interrupter(Waker(), threading.Event(), stops_at_once=True)
+    return Interrupter(Waker(), StopFlag(), stops_at_once=True)
 
 
 def outside(script: str) -> str:
