@@ -10,6 +10,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
+# Most tests wait more than they work. A file stays together, and files start in the order of their names, since the
+# longest test stands early in it.
+AT_ONCE ?= -n 2 --dist loadfile --no-loadscope-reorder
 ARGS ?=
 
 .PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long demo bench-whisper clean
@@ -69,7 +72,7 @@ imports: venv  ## import contracts
 check: lint type imports  ## lint, types and import contracts
 
 test: check lock-check  ## everything: checks, lock files and all tests (ARGS="-k claim" narrows)
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) $(AT_ONCE) $(ARGS)
 
 test-fast: venv  ## tests without containers, services and the demo
 	@$(PYTEST) tests/unit tests/queue $(ARGS)
