@@ -75,9 +75,10 @@ def load(request: ModelRequest) -> "Recognizer":
     if request not in _loaded:
         _loaded.clear()
         threads = request.cpu_threads or available_cores()
-        # Both are read when the libraries are loaded, so they are set before the import.
+        # All are read when the libraries are loaded, so they are set before the import.
         os.environ["OMP_NUM_THREADS"] = str(threads)
         os.environ["HF_HUB_OFFLINE"] = "1"
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime reports its use to its maker unless told otherwise
         from services.whisper.recognizer import Recognizer
 
         _loaded[request] = Recognizer(request, threads)

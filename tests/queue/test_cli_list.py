@@ -37,7 +37,7 @@ def ugly(database: Database) -> list[UUID]:
         database.enqueue(status="running", lease_until=last, started_at=first),
         database.enqueue(status="running", lease_until=first, cancel_requested_at=last),
         database.enqueue(status="completed", result=Jsonb({"text": "x" * 1_000_000}), progress=0.5),
-        database.enqueue("t" * 2000, {}, status="retry", progress_note="n" * 100_000, attempts=1),
+        database.enqueue("t" * 1000, {}, status="retry", progress_note="n" * 100_000, attempts=1),
     ]  # fmt: skip
 
 
