@@ -92,12 +92,12 @@ class Worker:
 
     def run(self) -> int:
         """Works until asked to stop. Returns the exit code."""
+        self._serve_metrics()  # first: one that waits for its database is seen to wait
         rules = self._register_at_start()
         if rules is None:
             return 0
         self._rules = rules
         self._lease = self._lease_thread()
-        self._serve_metrics()
         self._lease.start()
         self.log.info("worker started", version=VERSION, lease_seconds=rules.lease_seconds)
         while not self._stopping.is_set():

@@ -2,6 +2,7 @@
 
 import sys
 import time
+import urllib.request
 
 import pytest
 from psycopg.conninfo import make_conninfo
@@ -94,9 +95,13 @@ def test_a_worker_waits_for_a_database_that_is_away_at_start(
 ) -> None:
     port = free_port()
     url = make_conninfo(database.dsn("worker_test"), host="127.0.0.1", port=port)
-    worker = worker_process.start(database, HANDLER, environ={"DATABASE_URL": url}, ready=False)
+    metrics_port = free_port()
+    environ = {"DATABASE_URL": url, "METRICS_PORT": str(metrics_port), "METRICS_HOST": "127.0.0.1"}
+    worker = worker_process.start(database, HANDLER, environ=environ, ready=False)
     job_id = database.enqueue()
     wait_until(lambda: worker.log_events("database not reachable yet"))
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=5) as answer:
+        assert b"jobqueue_worker_info" in answer.read()
 
     with Proxy(database.server.host, database.server.port, listen_on=port):
         wait_for_status(database, job_id, "completed")
