@@ -2,7 +2,7 @@
 COMPOSE := docker compose
 ROLE ?= jobbko_operator
 
-.PHONY: up down logs ps psql password new-password reset-password add
+.PHONY: up down logs ps psql password new-password reset-password key add
 
 up:  ## build and start everything, wait until it is well (SCALE=3: that many whisper workers)
 	@$(COMPOSE) up --build --detach --wait $(if $(SCALE),--scale whisper=$(SCALE)) || \
@@ -30,6 +30,12 @@ new-password:  ## give a role a new password and restart the worker that uses it
 	@$(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets renew "$(ROLE)"
 	@$(if $(filter postgres,$(ROLE)),$(MAKE) reset-password,$(COMPOSE) run --rm --no-deps -T migrate)
 	@$(if $(filter worker_%,$(ROLE)),$(COMPOSE) restart --no-deps $(patsubst worker_%,%,$(ROLE)))
+
+key:  ## store the API key of OpenRouter (asked for, or read from standard input) and restart who uses it
+	@if [[ -t 0 ]]; then read -rsp 'OpenRouter API key (empty: take it away): ' key; echo; else read -r key || true; fi; \
+	  $(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets give openrouter_api_key <<<"$$key"
+	@running=$$($(COMPOSE) ps --services --filter status=running | grep -xE 'openrouter|research' || true); \
+	  [[ -z "$$running" ]] || $(COMPOSE) restart --no-deps $$running
 
 # In single-user mode no password is asked for. The database is away for some seconds; workers wait for it.
 reset-password:  ## give the database the superuser's password of the volume `secrets`, after that was lost

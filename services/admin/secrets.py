@@ -1,17 +1,20 @@
-"""Makes and shows the secrets of the stack: `python -m services.admin.secrets [show ROLE | renew ROLE]`.
+"""Makes and shows the secrets of the stack: `python -m services.admin.secrets [show ROLE | renew ROLE | give NAME]`.
 
 The one-shot service `secrets` runs it at every start, with the volume of that name at /secrets. What one
 service may know is a folder of its own, since Compose mounts only that folder into it (the mount's subpath);
 inside, a file is 0444, because the database rereads its own as another user than it started as. Without a
-command it makes what is missing and changes nothing that is there.
+command it makes what is missing and changes nothing that is there. What only an operator can give (a provider's
+key) is an empty file until then.
 """
 
 import contextlib
+import itertools
 import os
+import re
 import secrets
 import string
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -25,6 +28,7 @@ SUPERUSER_FILE = Path("db", "superuser")
 # Letters and digits only: a `$` would be interpolated by Compose, a `-` in front read as an option.
 ALPHABET = string.ascii_letters + string.digits
 LENGTH = 32  # 190 bits
+LONGEST_GIVEN = 1024
 
 
 def secret_files(services: Path = SERVICES) -> dict[str, Path]:
@@ -35,29 +39,61 @@ def secret_files(services: Path = SERVICES) -> dict[str, Path]:
     }
 
 
-def fill(volume: Path, files: dict[str, Path]) -> list[str]:
-    """Make what is missing; returns the roles that got a new secret. Two at once agree on one secret."""
-    return [role for role, file in files.items() if _make(volume / file)]
+def operator_files(services: Path = SERVICES) -> dict[str, list[Path]]:
+    """Name of a secret that only an operator can give -> its files, one for each service that reads it."""
+    files: dict[str, list[Path]] = {}
+    for job_type in JobType.load_all(services):
+        for name in job_type.operator_secrets:
+            files.setdefault(name, []).append(Path(job_type.role, name))
+    return files
 
 
-def _make(path: Path) -> bool:
+def fill(volume: Path, files: dict[str, Path], empty: Iterable[Path] = ()) -> list[str]:
+    """Make what is missing; returns the roles that got a new secret. Two at once agree on one secret.
+
+    `empty` are the files that wait for an operator.
+    """
+    for file in empty:
+        _make(volume / file, "")
+    return [role for role, file in files.items() if _make(volume / file, _new_secret())]
+
+
+def give(volume: Path, files: Iterable[Path], secret: str) -> None:
+    """Put what an operator gave into each service's file, in place of what was there."""
+    for file in files:
+        with _draft(volume / file, secret) as draft:
+            draft.replace(volume / file)
+
+
+def _new_secret() -> str:
+    return "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+
+
+def _make(path: Path, secret: str) -> bool:
     """Make one secret, whole or not at all."""
     if path.exists():
         return False
+    with _draft(path, secret) as draft:
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            return False
+    return True
+
+
+@contextlib.contextmanager
+def _draft(path: Path, secret: str) -> Iterator[Path]:
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    with draft.open("x", encoding="ascii") as file:
-        file.write("".join(secrets.choice(ALPHABET) for _ in range(LENGTH)))
-        file.flush()
-        os.fchmod(file.fileno(), 0o444)
-        os.fsync(file.fileno())
     try:
-        os.link(draft, path)
-    except FileExistsError:
-        return False
+        with draft.open("x", encoding="ascii") as file:
+            file.write(secret)
+            file.flush()
+            os.fchmod(file.fileno(), 0o444)
+            os.fsync(file.fileno())
+        yield draft
     finally:
-        draft.unlink()
-    return True
+        draft.unlink(missing_ok=True)
 
 
 @click.group(invoke_without_command=True)
@@ -82,7 +118,7 @@ def fill_command(volume: Path) -> None:
     """Make the secrets that are missing."""
     files = secret_files()
     with _told_as_one_line(volume):
-        made = fill(volume, files)
+        made = fill(volume, files, itertools.chain(*operator_files().values()))
     click.echo(f"secrets: made {len(made)} of {len(files)}" + (f" ({', '.join(made)})" if made else ", all there"))
 
 
@@ -103,8 +139,26 @@ def renew_command(volume: Path, role: str) -> None:
     path = volume / secret_files()[role]
     with _told_as_one_line(volume):
         path.unlink(missing_ok=True)
-        _make(path)
+        _make(path, _new_secret())
     click.echo(f"secrets: renewed {role}")
+
+
+@main.command("give")
+@click.argument("name", metavar="NAME", type=click.Choice(sorted(operator_files())))
+@click.pass_obj
+def give_command(volume: Path, name: str) -> None:
+    """Store a secret that standard input holds, for the services that read it; an empty one takes it away."""
+    secret = sys.stdin.read(LONGEST_GIVEN + 1).strip()
+    if len(secret) > LONGEST_GIVEN or not re.fullmatch(r"[!-~]*", secret):
+        sys.exit(
+            f"secrets: what standard input holds is no {name}: expected one line of at most {LONGEST_GIVEN} letters, "
+            "digits and signs, without spaces. Next: copy it again"
+        )
+    files = operator_files()[name]
+    with _told_as_one_line(volume):
+        give(volume, files, secret)
+    readers = ", ".join(file.parts[0] for file in files)
+    click.echo(f"secrets: {name} {'stored' if secret else 'taken away'} for {readers}")
 
 
 @contextlib.contextmanager

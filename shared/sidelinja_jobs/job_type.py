@@ -30,6 +30,7 @@ class JobType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     backoff_base_seconds: int = 30
     backoff_cap_seconds: int = 3600
     backoff_jitter: float = 0.0
+    operator_secrets: list[str] = []  # what only an operator can give, such as a provider's key: names of its files
 
     @classmethod
     def load(cls, folder: Path | str) -> "JobType":

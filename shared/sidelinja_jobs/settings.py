@@ -30,9 +30,20 @@ def setting(
     minimum: float | None = None,
     maximum: float | None = None,
     choices: tuple[str, ...] | None = None,
+    empty_file_is_unset: bool = False,
 ) -> Any:
-    """A field read from the variable `env`. Numbers are checked against the inclusive bounds."""
-    metadata = {"env": env, "help": help, "secret": secret, "bounds": (minimum, maximum), "choices": choices}
+    """A field read from the variable `env`. Numbers are checked against the inclusive bounds.
+
+    `empty_file_is_unset`: for what an operator may give later; until then its file is there and empty.
+    """
+    metadata = {
+        "env": env,
+        "help": help,
+        "secret": secret,
+        "bounds": (minimum, maximum),
+        "choices": choices,
+        "empty_file_is_unset": empty_file_is_unset,
+    }
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -49,7 +60,7 @@ def load_settings(kind: type[S], environ: Mapping[str, str] | None = None) -> S:
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         env = field.metadata["env"]
         try:
-            text = _read(env, environ)
+            text = _read(env, environ, field.metadata["empty_file_is_unset"])
             if text is not None:
                 values[field.name] = _convert(text, hints[field.name], field.metadata)
             elif field.default is REQUIRED:
@@ -61,7 +72,7 @@ def load_settings(kind: type[S], environ: Mapping[str, str] | None = None) -> S:
     return kind(**values)
 
 
-def _read(env: str, environ: Mapping[str, str]) -> str | None:
+def _read(env: str, environ: Mapping[str, str], empty_file_is_unset: bool) -> str | None:
     path = environ.get(f"{env}_FILE")
     if path:
         if environ.get(env):
@@ -70,6 +81,8 @@ def _read(env: str, environ: Mapping[str, str]) -> str | None:
             text = Path(path).read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"_FILE names {path}, which user id {os.getuid()} cannot read: {error}") from error
+        if not text and empty_file_is_unset:
+            return None
         if not text:
             raise ValueError(f"_FILE names {path}, which is empty")
         return text

@@ -97,6 +97,30 @@ def test_show_prints_the_password_alone(tmp_path: Path) -> None:
     assert run(tmp_path, "show", "postgres")[1].strip() == (tmp_path / "db" / "superuser").read_text()
 
 
+def services_that_read_a_key(folder: Path) -> Path:
+    for name, wants in (("a", True), ("b", True), ("c", False)):
+        (folder / name).mkdir(parents=True)
+        line = 'operator_secrets = ["provider_key"]\n' if wants else ""
+        (folder / name / "job_type.toml").write_text(f'name = "{name}"\nrole = "worker_{name}"\n{line}')
+    return folder
+
+
+def test_what_an_operator_gives_is_an_empty_file_for_each_reader_until_then(tmp_path: Path) -> None:
+    services, volume = services_that_read_a_key(tmp_path / "services"), tmp_path / "volume"
+    files = secrets.operator_files(services)
+    assert files == {"provider_key": [Path("worker_a/provider_key"), Path("worker_b/provider_key")]}
+
+    made = secrets.fill(volume, {}, files["provider_key"])
+    assert (made, contents(volume)) == ([], {"worker_a/provider_key": "", "worker_b/provider_key": ""})
+
+    secrets.give(volume, files["provider_key"], "sk-first")
+    secrets.give(volume, files["provider_key"], "sk-second")
+    secrets.fill(volume, {}, files["provider_key"])
+    assert contents(volume) == {"worker_a/provider_key": "sk-second", "worker_b/provider_key": "sk-second"}
+    assert {file.stat().st_mode & 0o777 for file in volume.rglob("provider_key")} == {0o444}
+    assert not list(volume.rglob(".*")), "no draft is left"
+
+
 @pytest.mark.parametrize("arguments", [["show", "nobody"], ["renew", "nobody"], ["renew"], ["burn"]])
 def test_wrong_use_is_told(tmp_path: Path, arguments: list[str]) -> None:
     assert run(tmp_path, *arguments)[0] == 2

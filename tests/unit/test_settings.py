@@ -14,6 +14,7 @@ from sidelinja_jobs.settings import WorkerSettings, load_settings, setting
 class Example:
     url: str = setting("URL", help="set it to postgresql://…")
     password: str | None = setting("PASSWORD", default=None, secret=True)
+    key: str | None = setting("KEY", default=None, secret=True, empty_file_is_unset=True)
     pin: int = setting("PIN", default=0, secret=True, minimum=1000, maximum=9999)
     seconds: float = setting("SECONDS", default=1.0, minimum=0.05, maximum=3600)
     count: int = setting("COUNT", default=3, minimum=0)
@@ -34,13 +35,13 @@ def problem(**environ: str) -> str:
 
 
 def test_what_is_not_set_has_its_default() -> None:
-    assert load() == Example("x", None, 0, 1.0, 3, None, True, Path("/media"), "info")
+    assert load() == Example("x", None, None, 0, 1.0, 3, None, True, Path("/media"), "info")
 
 
 def test_every_kind_of_value_is_read() -> None:
     read = load(PASSWORD="p w", SECONDS="0.5", COUNT="0", LIMIT="-7", IS_ON="off", FOLDER="/a b/c", LEVEL="debug")
 
-    assert read == Example("x", "p w", 0, 0.5, 0, -7, False, Path("/a b/c"), "debug")
+    assert read == Example("x", "p w", None, 0, 0.5, 0, -7, False, Path("/a b/c"), "debug")
 
 
 def test_an_empty_variable_counts_as_not_set() -> None:
@@ -116,6 +117,16 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
             rf"PASSWORD_FILE names {path}, which user id \d+ cannot read: ", problem(PASSWORD_FILE=str(path))
         )
     assert problem(PASSWORD_FILE=str(empty)).endswith(f"PASSWORD_FILE names {empty}, which is empty")
+
+
+def test_the_file_of_what_may_be_given_later_is_empty_until_then(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text("\n")
+    assert load(KEY_FILE=str(file)).key is None
+
+    file.write_text("given")
+    assert load(KEY_FILE=str(file)).key == "given"
+    assert "cannot read" in problem(KEY_FILE=str(tmp_path / "missing"))
 
 
 def test_a_variable_and_its_file_are_not_both_set(tmp_path: Path) -> None:
