@@ -1,9 +1,7 @@
 """Audio files below MEDIA_ROOT: found, confined and held open.
 
-A payload's path is untrusted. It is resolved once, links included, then every component is opened from the root
-down with O_NOFOLLOW: a name that is exchanged for a symlink after the check is refused by the kernel, so no race
-leads out of the root. Links that stay inside are followed. What was opened is what is read: the engine's process
-opens the file the same way and compares its `FileIdentity`.
+A payload's path is untrusted: `sidelinja_jobs.confined_files` keeps it inside. Links that stay inside are followed.
+What was opened is what is read: the engine's process opens the file the same way and compares its `FileIdentity`.
 """
 
 import errno
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from sidelinja_jobs import PermanentError, RetryLaterError
+from sidelinja_jobs.confined_files import OutsideRootError, RootUnreadableError, open_beneath, resolve_beneath
 
 HASH_BLOCK_BYTES = 1 << 20
 
@@ -95,7 +94,7 @@ def open_source(root: Path, path: str) -> Iterator[Source]:
         PermanentError: the path is outside the root, missing, not a regular file, empty or unreadable.
         MediaRootError: the root itself cannot be read.
     """
-    resolved = resolve_beneath(root, path)
+    resolved = resolve_audio(root, path)
     descriptor = _open_file(root, path, resolved)
     try:
         identity = _regular_file(root, path, descriptor)
@@ -104,47 +103,22 @@ def open_source(root: Path, path: str) -> Iterator[Source]:
         os.close(descriptor)
 
 
-def resolve_beneath(root: Path, path: str) -> str:
+def resolve_audio(root: Path, path: str) -> str:
     """`path` with its links followed, relative to the root; PermanentError when that leads out of it."""
-    if "\0" in path:
-        _refuse(root, path, "outside_root", "a file name cannot hold a NUL character")
-    if path.startswith("/"):
-        _refuse(root, path, "outside_root", "expected a path relative to MEDIA_ROOT, found an absolute one")
-    if ".." in path.split("/"):
-        _refuse(root, path, "outside_root", "a path may not hold '..'")
-    real_root = os.path.realpath(root)
     try:
-        real = os.path.realpath(os.path.join(real_root, path), strict=True)
+        return resolve_beneath(root, path)
+    except OutsideRootError as outside:
+        _refuse(root, path, "outside_root", str(outside))
     except OSError as error:
         _refuse_os_error(root, path, error)
-    if os.path.commonpath([real_root, real]) != real_root:
-        _refuse(root, path, "outside_root", "a symlink leads out of it")
-    return os.path.relpath(real, real_root)
-
-
-def open_beneath(root: Path, relative: str, flags: int) -> int:
-    """Opens a path that holds no link, component by component from the root down; returns the descriptor."""
-    try:
-        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise MediaRootError(
-            f"{root} cannot be opened: {error.strerror}. Next: mount it, readable for uid {os.getuid()}"
-        ) from error
-    try:
-        *folders, name = os.path.normpath(relative).split("/")
-        for part in folders:
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    finally:
-        os.close(folder)
 
 
 def _open_file(root: Path, path: str, resolved: str) -> int:
     try:
         # O_NONBLOCK: a named pipe in the folder must not hold the worker.
         return open_beneath(root, resolved, os.O_RDONLY | os.O_NONBLOCK)
+    except RootUnreadableError as error:
+        raise MediaRootError(str(error)) from error
     except OSError as error:
         _refuse_os_error(root, path, error)
 

@@ -6,17 +6,17 @@ reader sees the old file or the new one, never a part. No link is followed on th
 one, and a link that stands at a file's name is replaced, not written through.
 """
 
-import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from services.whisper.media import open_beneath, resolve_beneath
+from services.whisper.media import resolve_audio
 from sidelinja_jobs import PermanentError, RetryLaterError
+from sidelinja_jobs.confined_files import folder_beneath, open_beneath, write_whole
 
 SUFFIXES = {
     "vtt": ".vtt",
@@ -60,10 +60,10 @@ class Destination:
     def write(self, files: Mapping[str, str], language: str | None, mark: str) -> dict[str, str]:
         """Writes each kind's text; returns the paths. `mark`, of the job's own, names the temporary files."""
         written = {}
-        with _folder_descriptor(self.root, self.folder, make=self.root_name == "output") as folder:
+        with folder_beneath(self.root, self.folder, make=self.root_name == "output") as folder:
             for kind, text in files.items():
                 path = self.path(kind, language)
-                _write_whole(folder, PurePosixPath(path).name, f".{mark}.{kind}.part", text.encode())
+                write_whole(folder, PurePosixPath(path).name, f".{mark}.{kind}.part", text.encode())
                 written[kind] = path
             os.fsync(folder)
         return written
@@ -85,7 +85,7 @@ class Destination:
 def places(media_root: Path, output_root: Path | None, path: str) -> list[Destination]:
     """Where files of this audio may lie already, whether they can be written there now or not."""
     given = PurePosixPath(path)
-    folder = resolve_beneath(media_root, str(given.parent))
+    folder = resolve_audio(media_root, str(given.parent))
     roots: list[tuple[RootName, Path | None]] = [("media", media_root), ("output", output_root)]
     return [Destination(name, root, folder, given.stem) for name, root in roots if root is not None]
 
@@ -147,40 +147,3 @@ def _require_short(stem: str) -> None:
             "Next: give the audio file a shorter name",
             error_class="name_too_long",
         )
-
-
-@contextlib.contextmanager
-def _folder_descriptor(root: Path, folder: str, *, make: bool) -> Iterator[int]:
-    if make:
-        _make_folders(root, folder)
-    descriptor = open_beneath(root, folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _make_folders(root: Path, folder: str) -> None:
-    parents = [str(parent) for parent in reversed(PurePosixPath(folder).parents)]
-    for below in [*parents[1:], folder]:
-        if below == ".":
-            continue
-        above = _folder_descriptor(root, str(PurePosixPath(below).parent), make=False)
-        with above as parent, contextlib.suppress(FileExistsError):
-            os.mkdir(PurePosixPath(below).name, dir_fd=parent)
-
-
-def _write_whole(folder: int, name: str, temporary: str, content: bytes) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(temporary, dir_fd=folder)  # of an earlier run that was killed here
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        with open(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary, dir_fd=folder)
-        raise

@@ -8,13 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from services.whisper.media import (
-    FileChangedError,
-    MediaRootError,
-    open_beneath,
-    open_source,
-)
+from services.whisper.media import FileChangedError, MediaRootError, open_source
 from sidelinja_jobs import PermanentError
+from sidelinja_jobs.confined_files import open_beneath
 
 
 @pytest.fixture
