@@ -36,12 +36,15 @@ $$;
 comment on function new_watched_files is 'Numbers of the files that have not become jobs yet';
 
 -- Null when this state of the file became a job before. Two that ask at once: the second waits for the first's commit.
-create function enqueue_watched_file(p_path text, p_size_bytes bigint, p_modified_ns bigint) returns uuid
+create function enqueue_watched_file(
+    p_path text, p_size_bytes bigint, p_modified_ns bigint, p_analyze boolean default false
+) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
 declare
-    v_id uuid := gen_random_uuid();
+    v_id      uuid := gen_random_uuid();
+    v_payload jsonb := jsonb_build_object('path', p_path);
 begin
     if not called_by_transcriber() then
         raise exception 'role % does not watch for whisper_transcribe', session_user using errcode = '42501';
@@ -52,7 +55,10 @@ begin
     if not found then
         return null;
     end if;
-    select id into v_id from enqueue_job('whisper_transcribe', jsonb_build_object('path', p_path));
+    if p_analyze then
+        v_payload := v_payload || '{"analyze": true}';
+    end if;
+    select id into v_id from enqueue_job('whisper_transcribe', v_payload);
     update watched_file set job_id = v_id
      where path = p_path and size_bytes = p_size_bytes and modified_ns = p_modified_ns;
     return v_id;

@@ -8,4 +8,4 @@ select number
   from new_watched_files(%(paths)s::text[], %(sizes_bytes)s::bigint[], %(modified_ns)s::bigint[]) as number
 
 -- name: enqueue_watched_file
-select enqueue_watched_file(%(path)s, %(size_bytes)s, %(modified_ns)s) as id
+select enqueue_watched_file(%(path)s, %(size_bytes)s, %(modified_ns)s, %(analyze)s) as id

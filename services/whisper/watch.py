@@ -62,6 +62,7 @@ class WatchSettings:
     every_seconds: float = setting(
         "WATCH_EVERY_SECONDS", default=15.0, minimum=0.1, maximum=3600.0, help="between looks"
     )
+    analyze: bool = setting("WATCH_ANALYZE", default=False, help="true: each transcript is analyzed, too")
 
     @property
     def watched(self) -> str:
@@ -161,7 +162,12 @@ class Watch:
         made = 0
         for row in conn.execute(SQL["new_watched_files"], parameters).fetchall():
             path, state = files[row["number"] - 1]
-            values = {"path": path, "size_bytes": state.size_bytes, "modified_ns": state.modified_ns}
+            values = {
+                "path": path,
+                "size_bytes": state.size_bytes,
+                "modified_ns": state.modified_ns,
+                "analyze": self._settings.analyze,
+            }
             job = conn.execute(SQL["enqueue_watched_file"], values).fetchone()
             if job is not None and job["id"] is not None:
                 made += 1
@@ -200,7 +206,12 @@ def main() -> int:
         worker_settings = load_settings(WorkerSettings)
         configure_logging(worker_settings.log_format, worker_settings.log_level)
         settings = load_settings(WatchSettings)
-        log.info("watching", folder=str(settings.media_root / settings.watched), settle_seconds=settings.settle_seconds)
+        log.info(
+            "watching",
+            folder=str(settings.media_root / settings.watched),
+            settle_seconds=settings.settle_seconds,
+            analyze=settings.analyze,
+        )
         run(settings, worker_settings, stop)
     except SettingsError as error:
         log.error("cannot start", problem=str(error))

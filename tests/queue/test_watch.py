@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from services.whisper.watch import Watch, WatchSettings, audio_files, run
-from sidelinja_jobs import SettingsError, WorkerSettings
+from sidelinja_jobs import SettingsError, WorkerSettings, load_settings
 from tests.databases import Database
 from tests.sessions import refused
 from tests.waiting import wait_until
@@ -29,8 +29,9 @@ Watching = Callable[..., Watch]
 def watching(database: Database, media: Path) -> Iterator[Watching]:
     made: list[Watch] = []
 
-    def another(settle_seconds: float = 0.0) -> Watch:
-        made.append(Watch(WatchSettings(media, "inn", settle_seconds, 0.1), worker_settings(database)))
+    def another(settle_seconds: float = 0.0, *, analyze: bool = False) -> Watch:
+        settings = WatchSettings(media, "inn", settle_seconds, 0.1, analyze)
+        made.append(Watch(settings, worker_settings(database)))
         return made[-1]
 
     yield another
@@ -73,6 +74,24 @@ def test_a_file_becomes_a_job_once_through_restarts_and_several_watchers(
     row = database.row("select payload, priority, unique_key from job_queue")
     assert row == {"payload": {"path": "inn/a.mp3"}, "priority": 0, "unique_key": None}
     assert database.value("select count(*) from watched_file join job_queue on job_id = id") == 1
+
+
+def test_an_analysis_is_asked_for_where_that_is_set_and_old_files_stay_as_they_are(
+    database: Database, media: Path, watching: Watching
+) -> None:
+    (media / "inn" / "a.mp3").write_bytes(b"lyd")
+    assert watching().look() == 1
+    (media / "inn" / "b.mp3").write_bytes(b"lyd")
+
+    assert watching(analyze=True).look() == 1
+
+    payloads = [row["payload"] for row in database.rows("select payload from job_queue order by created_at")]
+    assert payloads == [{"path": "inn/a.mp3"}, {"path": "inn/b.mp3", "analyze": True}]
+
+
+@pytest.mark.parametrize(("text", "expected"), [("true", True), ("false", False), ("", False)])
+def test_whether_to_analyze_is_a_setting(text: str, expected: bool) -> None:
+    assert load_settings(WatchSettings, {"WATCH_FOLDER": "inn", "WATCH_ANALYZE": text}).analyze is expected
 
 
 def test_many_watchers_at_once_make_one_job_of_each(database: Database, media: Path, watching: Watching) -> None:
