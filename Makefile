@@ -38,7 +38,7 @@ $(READY): requirements-dev.lock
 # oldest Python in use. The lists carry hashes and no address, so they install from any index.
 COMPILE = $(CURDIR)/$(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \
   --python-version 3.11 --fork-strategy fewest --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
-LOCK = $(COMPILE) requirements-dev.in shared/sidelinja_jobs/requirements.in services/*/requirements.in -o requirements-dev.lock >/dev/null \
+LOCK = $(COMPILE) requirements-dev.in shared/*/requirements.in services/*/requirements.in -o requirements-dev.lock >/dev/null \
   && for list in services/*/requirements.in; do \
     $(COMPILE) -c requirements-dev.lock shared/sidelinja_jobs/requirements.in "$$list" -o "$${list%.in}.lock" >/dev/null || exit; \
   done \
