@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +20,9 @@ from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres
 from demo.environment import is_own
 from tests.databases import ROOT, Database, Server, each_database
 from tests.worker_processes import WorkerProcesses
+
+if TYPE_CHECKING:
+    from tests.openrouter_standin import StandIn
 
 KEPT = ("JOBBKO_TEST_DATABASE_URL", "JOBBKO_DEMAND_CONTAINERS")
 
@@ -85,6 +89,15 @@ def worker_process(tmp_path: Path) -> Iterator[WorkerProcesses]:
     workers = WorkerProcesses(tmp_path)
     yield workers
     workers.end_all()
+
+
+@pytest.fixture
+def standin() -> "Iterator[StandIn]":
+    """A server on loopback that behaves as OpenRouter, with a script of faults and an account of its own."""
+    from tests.openrouter_standin import StandIn  # takes a second, which only its tests pay
+
+    with StandIn() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
