@@ -34,6 +34,7 @@ create table job_type (
     paused_until          timestamptz,
     pause_origin          text        check (pause_origin in ('operator', 'worker', 'budget')),
     pause_reason          text,
+    pause_class           text,
     check ((paused_at is null) = (pause_origin is null))
 );
 comment on table  job_type is 'Rules per job type, from services/*/job_type.toml through migrate; a type without a row gets the defaults';
@@ -55,6 +56,7 @@ comment on column job_type.paused_at is 'Since when nothing of this type is clai
 comment on column job_type.paused_until is 'When the pause ends by itself; null = when someone resumes';
 comment on column job_type.pause_origin is 'operator, worker or budget; an automatic resume never lifts an operator''s pause';
 comment on column job_type.pause_reason is 'Why, in words for a person';
+comment on column job_type.pause_class is 'Why, as a word that a worker knows its own pause by';
 
 create table job_queue (
     id                  uuid        primary key default gen_random_uuid(),

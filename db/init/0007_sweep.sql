@@ -117,7 +117,8 @@ begin
     rescued := sweep_runs();
     scheduled := sweep_schedules();
 
-    update job_type set paused_at = null, paused_until = null, pause_origin = null, pause_reason = null
+    update job_type
+       set paused_at = null, paused_until = null, pause_origin = null, pause_reason = null, pause_class = null
      where name in (select name from job_type where paused_until <= clock_timestamp() order by name
                        for update skip locked);
     get diagnostics resumed = row_count;

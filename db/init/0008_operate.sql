@@ -70,7 +70,8 @@ comment on function cancel_job is 'Ends a waiting job (cancelled) or asks a runn
 -- Stops claims of a type, until a time or until someone resumes. Runs go on. A worker's login pauses its own type
 -- with origin worker or budget, and never overwrites an operator's pause.
 create function pause_job_type(
-    p_job_type text, p_until timestamptz default null, p_reason text default null, p_origin text default null
+    p_job_type text, p_until timestamptz default null, p_reason text default null, p_origin text default null,
+    p_class text default null
 ) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
@@ -90,7 +91,7 @@ begin
            -- A time that is over already would let a worker pause and claim in a spin.
            paused_until = case when v_worker then greatest(p_until, clock_timestamp() + interval '1 second')
                                else p_until end,
-           pause_reason = left(p_reason, 1000)
+           pause_reason = left(p_reason, 1000), pause_class = left(p_class, 200)
      where name = p_job_type
        and (not v_worker or (role = session_user
             and (pause_origin is distinct from 'operator' or paused_until <= clock_timestamp())));
@@ -109,7 +110,8 @@ as $$
 declare
     v_worker boolean := called_by_worker();
 begin
-    update job_type set paused_at = null, paused_until = null, pause_origin = null, pause_reason = null
+    update job_type
+       set paused_at = null, paused_until = null, pause_origin = null, pause_reason = null, pause_class = null
      where name = p_job_type and paused_at is not null
        and (not v_worker or (role = session_user and pause_origin <> 'operator'));
     if found then
@@ -122,11 +124,29 @@ end
 $$;
 comment on function resume_job_type is 'Ends a pause; a worker''s login never ends an operator''s';
 
+-- A worker takes back what it paused itself, once the cause is gone: not a budget's pause, not one for another cause.
+create function resume_own_pause(p_job_type text, p_classes text[]) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+begin
+    perform own_job_type(p_job_type);
+    update job_type
+       set paused_at = null, paused_until = null, pause_origin = null, pause_reason = null, pause_class = null
+     where name = p_job_type and pause_origin = 'worker' and pause_class = any (p_classes);
+    if found then
+        perform pg_notify('job_ready', p_job_type);
+    end if;
+    return found;
+end
+$$;
+comment on function resume_own_pause is 'Ends a pause that a worker of the type made for one of these causes; false when there is none';
+
 -- Rights. Nothing is open to public (0001 took that back); functions not named here are internal.
 grant execute on function
     register_worker, unregister_worker, beat_worker, set_worker_idle, claim_jobs, extend_leases, confirm_run,
     write_checkpoint, read_checkpoints, drop_checkpoints, complete_job, fail_job, postpone_job, release_job,
-    release_strays, run_outcome, sweep_jobs, pause_job_type, resume_job_type, enqueue_job, enqueue_jobs
+    release_strays, run_outcome, sweep_jobs, pause_job_type, resume_job_type, resume_own_pause, enqueue_job, enqueue_jobs
     to jobbko_worker;
 grant execute on function
     enqueue_job, enqueue_jobs, retry_job, cancel_job, pause_job_type, resume_job_type, sweep_jobs, next_slot

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
+from uuid import UUID
 
 import psycopg
 import structlog
@@ -34,6 +35,11 @@ class Context:
         self._checkpoint_count: int | None = None
         self.log = log
         self.writes: list[Writes] = []
+
+    @property
+    def lease_token(self) -> UUID:
+        """The fence of this run, for functions of the database that ask whether it is still held."""
+        return self._run.lease_token
 
     def progress(self, fraction: float | None, note: str | None = None) -> None:
         """Reports the share done, 0 to 1, and what the work is at. Cheap: sent once a second at most.

@@ -5,6 +5,7 @@ JobQueueError
 ├── SchemaError              the database's schema does not fit this code
 ├── RefusedError             the database or the edge refused the input (SQLSTATE JQ002)
 ├── NotFoundError            no such job or job type (JQ004)
+├── NotReadyError            what was asked for is still being worked on (JQ005)
 ├── NotAllowedError          the login may not do this (42501)
 ├── LeaseLostError           the run is no longer held; nothing was written (JQ001)
 ├── HandlerError             what a handler raises to steer its job
@@ -45,6 +46,10 @@ class RefusedError(JobQueueError):
 
 class NotFoundError(JobQueueError):
     """There is no such job or job type."""
+
+
+class NotReadyError(JobQueueError):
+    """What was asked for is still waiting or running: come back later."""
 
 
 class NotAllowedError(JobQueueError):
@@ -97,12 +102,17 @@ class ComeBackLaterError(HandlerError):
 
 
 class PauseJobTypeError(HandlerError):
-    """No job of this type can succeed until `until`: the job is put back and its type paused."""
+    """No job of this type can succeed until `until`: the job is put back and its type paused.
+
+    The worker that finds the cause gone takes back exactly the pauses of that `error_class` (resume_own_pause).
+    """
 
     error_class = "paused"
 
-    def __init__(self, message: str, *, until: datetime, origin: str = "worker") -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, until: datetime, origin: str = "worker", error_class: str | None = None
+    ) -> None:
+        super().__init__(message, error_class=error_class)
         self.until = until
         self.origin = origin
 
@@ -172,6 +182,7 @@ _BY_SQLSTATE: dict[str, type[JobQueueError]] = {
     "JQ001": LeaseLostError,
     "JQ002": RefusedError,
     "JQ004": NotFoundError,
+    "JQ005": NotReadyError,
     "42501": NotAllowedError,
     "23514": RefusedError,  # check_violation, such as a time out of bounds
 }

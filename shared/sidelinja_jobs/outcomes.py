@@ -50,6 +50,7 @@ class Postponed:
     until: datetime
     reason: str
     pause_origin: str | None = None
+    pause_class: str | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def outcome_of(error: BaseException) -> Unfinished:
         case ComeBackLaterError():
             return Postponed(error.until, text)
         case PauseJobTypeError():
-            return Postponed(error.until, text, pause_origin=error.origin)
+            return Postponed(error.until, text, pause_origin=error.origin, pause_class=error.error_class)
         case HandlerError():
             return Failed(error.error_class, text)
         case ChildDiedError():

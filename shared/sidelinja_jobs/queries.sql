@@ -76,7 +76,10 @@ select release_strays(%(worker_id)s, %(held)s::uuid[], %(older_than_seconds)s) a
 select run_outcome(%(job_id)s, %(lease_token)s) as outcome
 
 -- name: pause_job_type
-select pause_job_type(%(job_type)s, %(until)s, %(reason)s, %(origin)s) as paused
+select pause_job_type(%(job_type)s, %(until)s, %(reason)s, %(origin)s, %(pause_class)s) as paused
+
+-- name: resume_own_pause
+select resume_own_pause(%(job_type)s, %(pause_classes)s::text[]) as resumed
 
 -- name: sweep_jobs
 select rescued, scheduled, resumed, workers_gone from sweep_jobs()

@@ -150,10 +150,19 @@ def run_outcome(conn: QueueConnection, run: Held) -> str:
     return outcome
 
 
-def pause_job_type(conn: QueueConnection, job_type: str, until: Any, reason: str, origin: str) -> bool:
+def pause_job_type(
+    conn: QueueConnection, job_type: str, until: Any, reason: str, origin: str, pause_class: str | None = None
+) -> bool:
     """Pauses a type until a time; False when an operator's pause stands in the way."""
-    rows = _call(conn, "pause_job_type", job_type=job_type, until=until, reason=clean_text(reason, 1000), origin=origin)
+    rows = _call(conn, "pause_job_type", job_type=job_type, until=until, reason=clean_text(reason, 1000), origin=origin,
+                 pause_class=None if pause_class is None else clean_text(pause_class, 200))  # fmt: skip
     return bool(rows[0]["paused"])
+
+
+def resume_own_pause(conn: QueueConnection, job_type: str, pause_classes: Sequence[str]) -> bool:
+    """Ends a pause that a worker of the type made for one of these causes; False when there is none."""
+    rows = _call(conn, "resume_own_pause", job_type=job_type, pause_classes=list(pause_classes))
+    return bool(rows[0]["resumed"])
 
 
 def set_idle(conn: QueueConnection, worker_id: str) -> None:

@@ -220,7 +220,9 @@ def _postpone(conn: QueueConnection, run: Run, outcome: Postponed) -> Ending:
         settled = queue.postpone(conn, run, outcome.until, outcome.reason)
         return Ending("snoozed" if settled.status != "error" else "error", settled, "postponed", outcome.reason)
     with conn.transaction():
-        queue.pause_job_type(conn, run.job_type, outcome.until, outcome.reason, outcome.pause_origin)
+        queue.pause_job_type(
+            conn, run.job_type, outcome.until, outcome.reason, outcome.pause_origin, outcome.pause_class
+        )
         return _released(queue.release(conn, run, f"type paused: {outcome.reason}"))
 
 

@@ -24,6 +24,7 @@ TABLES = (
     "schema_migrations",
     "show",
     "watched_file",
+    "llm_call",
 )
 EVERY_TABLE = frozenset(TABLES)
 QUEUE = frozenset({"job_queue"})
@@ -48,7 +49,7 @@ STATEMENTS = (
 )
 COLUMN = {"job_queue": "payload", "job_type": "role", "job_schedule": "payload", "worker": "host"} | {
     "job_attempt": "outcome", "job_checkpoint": "data", "job_event": "actor", "schema_migrations": "name",
-    "show": "prompt", "watched_file": "job_id",
+    "show": "prompt", "watched_file": "job_id", "llm_call": "state",
 }  # fmt: skip
 
 FUNCTIONS = {
@@ -57,9 +58,13 @@ FUNCTIONS = {
         "register_worker", "unregister_worker", "beat_worker", "set_worker_idle", "claim_jobs", "extend_leases",
         "confirm_run", "write_checkpoint", "read_checkpoints", "drop_checkpoints", "complete_job", "fail_job",
         "postpone_job", "release_job", "release_strays", "run_outcome", "sweep_jobs", "pause_job_type",
-        "resume_job_type",
+        "resume_job_type", "resume_own_pause",
     },
     "transcribe": {"find_show", "new_watched_files", "enqueue_watched_file"},
+    "ask": {
+        "find_llm_calls", "reserve_llm_call", "mark_llm_call_sent", "note_llm_generation", "settle_llm_call",
+        "discard_llm_calls", "read_transcript",
+    },
     "operate": {
         "retry_job", "cancel_job", "pause_job_type", "resume_job_type", "sweep_jobs", "next_slot",
     },
@@ -71,7 +76,7 @@ MAY_EXECUTE = {
     "plain": set(),
     "metrics": set(),
     "reader": FUNCTIONS["look"],
-    "worker_test": FUNCTIONS["enqueue"] | FUNCTIONS["work"] | FUNCTIONS["transcribe"],
+    "worker_test": FUNCTIONS["enqueue"] | FUNCTIONS["work"] | FUNCTIONS["transcribe"] | FUNCTIONS["ask"],
 }
 OWN_FUNCTIONS = """
     select p.oid::regprocedure::text as signature, proname as name, proowner::regrole::text as owner, prosecdef,

@@ -17,6 +17,7 @@ from sidelinja_jobs.errors import (
     LeaseLostError,
     NotAllowedError,
     NotFoundError,
+    NotReadyError,
     PauseJobTypeError,
     PermanentError,
     RefusedError,
@@ -47,7 +48,9 @@ def test_every_error_has_one_base_and_the_tree_stands_in_the_docstring() -> None
     assert "JobStopped (BaseException)" in tree
 
 
-OURS = {"JQ001": LeaseLostError, "JQ002": RefusedError, "JQ004": NotFoundError, "42501": NotAllowedError}
+OURS = {"JQ001": LeaseLostError, "JQ002": RefusedError, "JQ004": NotFoundError, "42501": NotAllowedError} | {
+    "JQ005": NotReadyError
+}
 
 
 def test_the_queues_own_answers_become_its_errors_and_others_stay_what_they_are(database: Database) -> None:
@@ -69,6 +72,7 @@ HANDLER_ERRORS: list[HandlerError] = [
     RetryLaterError("m", seconds=5, error_class="quota"),
     ComeBackLaterError("m", until=LATER),
     PauseJobTypeError("m", until=LATER, origin="budget"),
+    PauseJobTypeError("m", until=LATER, error_class="auth"),
 ]
 
 
@@ -99,7 +103,7 @@ class BadFileError(PermanentError):
 
 def test_error_classes_are_what_groups_go_by() -> None:
     assert [error.error_class for error in HANDLER_ERRORS] == [
-        "permanent", "bad_file", "retry_later", "quota", "postponed", "paused",
+        "permanent", "bad_file", "retry_later", "quota", "postponed", "paused", "auth",
     ]  # fmt: skip
 
 

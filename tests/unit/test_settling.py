@@ -37,8 +37,11 @@ NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
             Failed("rate_limited", "wait", retry_after_seconds=9),
         ),
         (ComeBackLaterError("noon", until=NOON), Postponed(NOON, "noon")),
-        (PauseJobTypeError("broke", until=NOON), Postponed(NOON, "broke", pause_origin="worker")),
-        (PauseJobTypeError("broke", until=NOON, origin="budget"), Postponed(NOON, "broke", pause_origin="budget")),
+        (PauseJobTypeError("broke", until=NOON), Postponed(NOON, "broke", pause_origin="worker", pause_class="paused")),
+        (
+            PauseJobTypeError("broke", until=NOON, origin="budget", error_class="money"),
+            Postponed(NOON, "broke", pause_origin="budget", pause_class="money"),
+        ),
         (HandlerError("plain", error_class="own"), Failed("own", "plain")),
         (ChildDiedError("died", ChildDeath(1, None, 0, "")), Failed("child_died", "died")),
         (ChildTimeoutError("slow"), Failed("timeout", "slow")),
