@@ -26,7 +26,13 @@ BUDGET_LIMIT = Decimal(1_000_000)
 class ClientSettings:
     """Settings of the calls to a language model. Money is USD."""
 
-    api_key: str | None = setting("OPENROUTER_API_KEY", default=None, secret=True, help="without it nothing is asked")
+    api_key: str | None = setting(
+        "OPENROUTER_API_KEY",
+        default=None,
+        secret=True,
+        empty_file_is_unset=True,  # in the stack the file is there from the start, empty until `make key`
+        help="without it nothing is asked",
+    )
     base_url: str = setting("OPENROUTER_BASE_URL", default=DEFAULT_BASE_URL, help="any OpenAI-compatible server")
     profile: str = setting(
         "OPENROUTER_PROFILE", default="auto", choices=PROFILES, help="auto = openrouter by its host name, else generic"
