@@ -3,9 +3,8 @@
 import hashlib
 import itertools
 import threading
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -40,7 +39,7 @@ class Generation:
     answer: Answer
     prompt_tokens: int
     id: str
-    created_at: float = field(default_factory=time.time)
+    created_at: float
     cost: Decimal = Decimal(0)
     is_cancelled: bool = False
     is_settled: bool = False
@@ -77,12 +76,15 @@ class Generation:
 class Account:
     """The books. Every method may be called by many connections at once."""
 
-    def __init__(self, key: str, balance: Decimal, *, generation_lag_seconds: float, is_zdr: bool) -> None:
+    def __init__(
+        self, key: str, balance: Decimal, *, generation_lag_seconds: float, is_zdr: bool, clock: Callable[[], float]
+    ) -> None:
         self.key = key
         self.balance = balance
         self.billing: list[Billed] = []
         self.generation_lag_seconds = generation_lag_seconds
         self.is_zdr = is_zdr
+        self._clock = clock
         self._generations: dict[str, Generation] = {}
         self._cached: dict[str, tuple[Generation, float]] = {}
         self._numbers = itertools.count(1)
@@ -91,9 +93,8 @@ class Account:
     def open(self, call: ChatCall, endpoint: Endpoint, answer: Answer, prompt_tokens: int) -> Generation:
         """A generation that has begun; `settle` has to follow."""
         with self._lock:
-            id_ = f"gen-{int(time.time())}-{next(self._numbers):020d}"
-            generation = Generation(call, endpoint, answer, prompt_tokens, id_)
-            self._generations[id_] = generation
+            generation = Generation(call, endpoint, answer, prompt_tokens, self._new_id(), self._clock())
+            self._generations[generation.id] = generation
             return generation
 
     def settle(self, generation: Generation, *, said: str | None = None, is_whole: bool = True) -> None:
@@ -129,15 +130,15 @@ class Account:
             return None
         with self._lock:
             source, expires = self._cached.get(_cache_key(call), (None, 0.0))
-            if source is None or time.time() >= expires:
+            now = self._clock()
+            if source is None or now >= expires:
                 return None
-            id_ = f"gen-{int(time.time())}-{next(self._numbers):020d}"
-            hit = Generation(call, source.endpoint, source.answer, source.prompt_tokens, id_, source_id=source.id)
-            self._generations[id_] = hit
+            hit = replace(source, call=call, id=self._new_id(), created_at=now, cost=Decimal(0), source_id=source.id)
+            self._generations[hit.id] = hit
         headers = {
             "X-OpenRouter-Cache-Status": "HIT",
-            "X-OpenRouter-Cache-Age": str(int(time.time() - source.created_at)),
-            "X-OpenRouter-Cache-TTL": str(int(expires - time.time())),
+            "X-OpenRouter-Cache-Age": str(int(now - source.created_at)),
+            "X-OpenRouter-Cache-TTL": str(int(expires - now)),
             "X-OpenRouter-Cache-Source-Id": source.id,
         }
         return hit, headers
@@ -153,7 +154,7 @@ class Account:
             known = self._generations.get(id_)
             if known is None or not (known.is_settled or known.is_hit):
                 return None
-            if time.time() < known.created_at + self.generation_lag_seconds:
+            if self._clock() < known.created_at + self.generation_lag_seconds:
                 return None
             return {"data": _report(known)}
 
@@ -167,7 +168,10 @@ class Account:
         call = generation.call
         if self._caches(call) and generation.answer.error is None and generation.answer.choices == "one":
             with self._lock:
-                self._cached[_cache_key(call)] = (generation, time.time() + _ttl(call))
+                self._cached[_cache_key(call)] = (generation, self._clock() + _ttl(call))
+
+    def _new_id(self) -> str:
+        return f"gen-{int(self._clock())}-{next(self._numbers):020d}"
 
     def _caches(self, call: ChatCall) -> bool:
         return call.headers.get("x-openrouter-cache", "").lower() == "true" and not self.is_zdr

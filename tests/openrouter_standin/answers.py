@@ -50,7 +50,8 @@ class ChatCall:
 
     @property
     def max_tokens(self) -> int | None:
-        return self.body.get("max_completion_tokens", self.body.get("max_tokens"))
+        limit: int | None = self.body.get("max_completion_tokens", self.body.get("max_tokens"))
+        return limit
 
     @property
     def session_id(self) -> str:

@@ -25,18 +25,17 @@ def complete(standin: "StandIn", call: ChatCall, delivery: Delivery) -> None:
     if generation is None:
         delivery.send(reply)
         return
+    if reply.wire.is_broken:
+        standin.account.settle(generation, is_whole=False)  # the worst case: the model goes on, nobody hears it
     try:
         delivery.send(reply, lambda: standin.account.settle(generation))
-        if call.is_stream and reply.wire.end == "silence":
-            raise ClientGoneError
     except ClientGoneError:
-        heard = reply.said[delivery.sent_events - 1] if call.is_stream and delivery.sent_events else None
-        if reply.wire.end == "silence" or not call.is_stream:
-            standin.account.settle(generation, is_whole=False)  # it went on without anyone listening
+        if call.is_stream:
+            heard = reply.said[delivery.sent_events - 1] if delivery.sent_events else ""
+            standin.account.settle(generation, said=heard)
         else:
-            standin.account.settle(generation, said=heard or "")
+            standin.account.settle(generation, is_whole=False)
         raise
-    standin.account.settle(generation, is_whole=False)  # has been settled already, if all of it was sent
 
 
 def _decide(standin: "StandIn", call: ChatCall, delivery: Delivery) -> tuple[Reply, Generation | None]:
@@ -130,9 +129,9 @@ def _run(standin: "StandIn", call: ChatCall, fault: Any, model: str, endpoint: E
         heard = replace(call, body={name: value for name, value in call.body.items() if name != "response_format"})
     said = standin.say(heard)
     answer = said if isinstance(said, Answer) else Answer(said)
+    answer = _limited(answer, call.max_tokens or endpoint.max_completion_tokens)
     if fault is not None and fault.change is not None:
         answer = fault.change(answer)
-    answer = _limited(answer, call.max_tokens or endpoint.max_completion_tokens)
     answer = replace(answer, model=answer.model or model, provider=answer.provider or endpoint.provider)
     prompt = min(count_tokens(call.text), endpoint.context_tokens)
     generation = standin.account.open(call, endpoint, answer, prompt)
@@ -219,9 +218,10 @@ class _Shape:
         return self._frame("chat.completion.chunk") | {"choices": [choice]}
 
     def _frame(self, kind: str) -> dict[str, Any]:
-        frame = {"id": self.generation.id, "object": kind, "created": int(time.time()), "model": self.answer.model}
+        id_ = self.generation.id.replace("gen-", "chatcmpl-" if self.is_generic else "gen-")
+        frame: dict[str, Any] = {"id": id_, "object": kind, "created": int(time.time()), "model": self.answer.model}
         if self.is_generic:
-            return frame | {"id": frame["id"].replace("gen-", "chatcmpl-")}
+            return frame
         frame["provider"] = self.answer.provider
         return frame | ({"system_fingerprint": None} if kind == "chat.completion" else {})
 

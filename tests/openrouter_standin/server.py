@@ -53,12 +53,13 @@ class StandIn:
         is_zdr_account: bool = False,
         is_generic: bool = False,
         cuts_silently: bool = False,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.key = key
         self.models = tuple(models)
         self.is_generic, self.cuts_silently = is_generic, cuts_silently
         self.account = Account(
-            key, Decimal(balance), generation_lag_seconds=generation_lag_seconds, is_zdr=is_zdr_account
+            key, Decimal(balance), generation_lag_seconds=generation_lag_seconds, is_zdr=is_zdr_account, clock=clock
         )
         self.requests: list[Received] = []
         self.contract_problems: list[str] = []

@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import json
 import os
+import re
 import select
 import socket
 import struct
@@ -15,6 +16,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 LOOK_SECONDS = 0.02
+LONE = re.compile("[\ud800-\udfff]")
 LINGER_NOT = struct.pack("ii", 1, 0)  # what is unsent is dropped, and the other side gets a reset
 
 
@@ -51,6 +53,11 @@ class Wire:
     gate: Gate | None = None
     gate_at: str = "headers"  # headers (before them), answer (after them), end (before the last event)
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether the client cannot have all of it."""
+        return self.end != "done" or self.events is not None
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -72,8 +79,13 @@ def json_reply(status: int, body: object, headers: Mapping[str, str] | None = No
 
 
 def event(data: Any, *, is_tight: bool = False) -> bytes:
-    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=True)
+    text = data if isinstance(data, str) else _json(data)
     return f"data:{'' if is_tight else ' '}{text}\n\n".encode()
+
+
+def _json(data: Any) -> str:
+    """Letters as they are, so that packets can split them; half a surrogate pair escaped, as no UTF-8 holds it."""
+    return LONE.sub(lambda half: f"\\u{ord(half[0]):04x}", json.dumps(data, ensure_ascii=False))
 
 
 class Delivery:
@@ -150,7 +162,7 @@ class Delivery:
         for number, one in enumerate(kept):
             if number == len(kept) - 1:
                 self._pass(wire, "end")
-                if wire.events is None and wire.end == "done":
+                if not wire.is_broken:
                     on_whole()
             for packet in _packets(one, wire.packet_bytes):
                 self._write_chunk(packet)

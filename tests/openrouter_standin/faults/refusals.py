@@ -95,7 +95,12 @@ def affords(requested: int, affordable: int) -> Fault:
 
 
 def moderated(*reasons: str) -> Fault:
-    told = {"reasons": list(reasons), "flagged_input": "…", "provider_name": "OpenAI", "model_slug": "openai/gpt-small"}
+    told: dict[str, Any] = {
+        "reasons": list(reasons),
+        "flagged_input": "…",
+        "provider_name": "OpenAI",
+        "model_slug": "openai/gpt-small",
+    }
     return Fault("moderated", 403, failure(403, "Your chosen model requires moderation", **told))
 
 
