@@ -73,9 +73,7 @@ class Reply:
 
 def json_reply(status: int, body: object, headers: Mapping[str, str] | None = None, wire: Wire | None = None) -> Reply:
     kind = {"Content-Type": "application/json", **(headers or {})}
-    return Reply(
-        status, kind, json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass"), wire=wire or Wire()
-    )
+    return Reply(status, kind, _json(body).encode(), wire=wire or Wire())
 
 
 def event(data: Any, *, is_tight: bool = False) -> bytes:
