@@ -89,8 +89,8 @@ class ClientSettings:
         key = (self.api_key or "").strip()
         object.__setattr__(self, "api_key", key or None)
         object.__setattr__(self, "base_url", self.base_url.strip().rstrip("/"))
-        problems = [problem for problem in (*_key_problems(key), *self._url_problems(), *self._model_problems())]
-        if problems:
+        found = (key_problem(key), *self._url_problems(), *self._model_problems())
+        if problems := [problem for problem in found if problem]:
             raise SettingsError("settings: " + "; ".join(problems))
 
     def __repr__(self) -> str:
@@ -136,10 +136,11 @@ def is_openrouter_host(host: str | None) -> bool:
     return host is not None and (host == OPENROUTER_HOST or host.endswith("." + OPENROUTER_HOST))
 
 
-def _key_problems(key: str) -> list[str]:
+def key_problem(key: str) -> str | None:
+    """What is wrong with a key, without the key."""
     if all("!" <= letter <= "~" for letter in key):
-        return []
-    return ["OPENROUTER_API_KEY is (hidden) and holds a blank, a line break or a letter outside ASCII; paste it again"]
+        return None
+    return "OPENROUTER_API_KEY is (hidden) and holds a blank, a line break or a letter outside ASCII; paste it again"
 
 
 def _split(url: str) -> SplitResult:

@@ -1,0 +1,97 @@
+"""What has come of one answer so far, streamed or not."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from openrouter_client.content import Finish, finish_of, first_choice, text_of
+from openrouter_client.stream import Collector
+from openrouter_client.unicode_text import parse_json, sound_text, sound_value
+
+LONGEST_TEXT = 20_000  # characters kept of an answer that is no completion
+_LONGEST_ID = 200
+
+OnGenerationId = Callable[[str], None]
+
+
+class Received:
+    """Takes the head, then the pieces, then the end."""
+
+    def __init__(self, on_generation_id: OnGenerationId | None) -> None:
+        self.status: int | None = None
+        self.headers: Mapping[str, str] = {}
+        self.body: dict[str, Any] | None = None
+        self.text = ""
+        self.generation_id: str | None = None
+        self._on_generation_id = on_generation_id
+        self._collector: Collector | None = None
+        self._pieces: list[bytes] = []
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the stream said so: what follows is waited for by nobody."""
+        return self._collector is not None and self._collector.is_done
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the status alone says that there will be no answer, so that a cut body matters little."""
+        return self.status is not None and self.status >= 400
+
+    @property
+    def is_whole(self) -> bool:
+        """False for a stream that came to no end: neither its word for it, nor a finish_reason, nor an error."""
+        if self._collector is None or self._collector.is_done:
+            return True
+        body = self.body or {}
+        choice = first_choice(body)
+        return "error" in body or "error" in choice or finish_of(choice)[0] is not Finish.NONE
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        self.status, self.headers = status, headers
+        if status < 400 and "event-stream" in headers.get("content-type", "").lower():
+            self._collector = Collector()
+        self._note_id(headers.get("x-generation-id"))
+
+    def take(self, piece: bytes) -> None:
+        if self._collector is None:
+            self._pieces.append(piece)
+            return
+        self._collector.feed(piece)
+        self._note_id(self._collector.generation_id)
+
+    def end(self, *, is_cut: bool) -> None:
+        """Makes body and text of what came; of an answer that was cut nothing, since half of one may look whole."""
+        if is_cut and not self.is_refusal:
+            return
+        raw = b"".join(self._pieces)
+        self._pieces = []
+        if self._collector is None and raw.lstrip().startswith(b"data:"):  # a stream under another name
+            self._collector = Collector()
+            self._collector.feed(raw)
+        self.body = self._collector.end() if self._collector is not None else _document(raw)
+        if self.body is None:
+            self.text = sound_text(raw.decode("utf-8", "replace"))[:LONGEST_TEXT]
+            return
+        self.text = text_of(first_choice(self.body))
+        if "choices" in self.body:
+            self._note_id(self.body.get("id"))
+
+    def forget(self) -> None:
+        """Drops what came: it is no answer."""
+        self.body, self.text = None, ""
+
+    def _note_id(self, value: object) -> None:
+        if self.generation_id is not None or not isinstance(value, str) or not value.isprintable():
+            return
+        if not 0 < len(value) <= _LONGEST_ID:
+            return
+        self.generation_id = value
+        if self._on_generation_id is not None:
+            self._on_generation_id(value)
+
+
+def _document(raw: bytes) -> dict[str, Any] | None:
+    try:
+        value = sound_value(parse_json(raw))
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
