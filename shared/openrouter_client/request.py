@@ -141,7 +141,9 @@ def _sampling(question: Question) -> dict[str, Any]:
 
 
 def _openrouter_last(profile: Profile, question: Question, max_tokens: int) -> dict[str, Any]:
-    fields: dict[str, Any] = {"max_completion_tokens": max_tokens}
+    # `max_tokens` is the older name; it is the only one that many models of the catalogue say they take.
+    is_older = profile.takes("max_tokens") and not profile.takes("max_completion_tokens")
+    fields: dict[str, Any] = {"max_tokens" if is_older else "max_completion_tokens": max_tokens}
     if _reasons(profile):
         fields["reasoning"] = {"effort": profile.reasoning}
     fields["provider"] = _provider(profile)
