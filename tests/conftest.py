@@ -24,7 +24,7 @@ from tests.worker_processes import WorkerProcesses
 if TYPE_CHECKING:
     from tests.openrouter_standin import StandIn
 
-KEPT = ("JOBBKO_TEST_DATABASE_URL", "JOBBKO_DEMAND_CONTAINERS")
+KEPT = ("JOBBKO_TEST_DATABASE_URL", "JOBBKO_DEMAND_CONTAINERS", "JOBBKO_LOCAL_LLM")
 
 for name in list(os.environ):
     if is_own(name) and name not in KEPT:
