@@ -275,11 +275,15 @@ begin
     update llm_call
        set state = p_state, cost_usd = p_cost_usd, cost_source = p_cost_source, settled_at = clock_timestamp(),
            generation_id = coalesce(left(p_details->>'generation_id', 300), generation_id),
-           model_used = left(p_details->>'model_used', 300), provider = left(p_details->>'provider', 300),
-           http_status = (p_details->>'http_status')::integer,
-           finish_reason = left(p_details->>'finish_reason', 100),
-           usage = nullif(p_details->'usage', 'null'), response = coalesce(p_response, response),
-           error_class = left(p_details->>'error_class', 200), error_msg = left(p_details->>'error_msg', 8000),
+           model_used = coalesce(left(p_details->>'model_used', 300), model_used),
+           provider = coalesce(left(p_details->>'provider', 300), provider),
+           http_status = coalesce((p_details->>'http_status')::integer, http_status),
+           finish_reason = coalesce(left(p_details->>'finish_reason', 100), finish_reason),
+           usage = coalesce(nullif(p_details->'usage', 'null'), usage), response = coalesce(p_response, response),
+           -- Why it is unknown stays, when only its cost is learned; it is forgotten when the answer comes after all.
+           error_class = coalesce(left(p_details->>'error_class', 200),
+                                  case when p_state = 'unknown' then error_class end),
+           error_msg = coalesce(left(p_details->>'error_msg', 8000), case when p_state = 'unknown' then error_msg end),
            discarded_at = case when v_late then coalesce(discarded_at, clock_timestamp()) else discarded_at end
      where id = p_call_id;
 end

@@ -60,6 +60,8 @@ class PastCall:
     cost_usd: Decimal | None
     cost_source: str | None
     is_possible_duplicate: bool
+    error_class: str | None
+    error_msg: str | None
 
 
 @dataclass(frozen=True)
@@ -146,20 +148,11 @@ class Ledger:
 
     def settle(self, call_id: UUID, settlement: Settlement, body: dict[str, Any] | None = None) -> None:
         """Records the end of a call, with its answer as it came. Stands when this returns, lease or not."""
-        details = dataclasses.asdict(settlement)
-        for name in ("state", "cost_usd", "cost_source"):
-            del details[name]
-        # ASCII: what no text can hold, such as NUL, stays an escape, so that the answer is read back as it came.
-        response = None if body is None else json.dumps(body, ensure_ascii=True)
-        self._insist(
-            "settle_call",
-            call_id=call_id,
-            state=settlement.state,
-            cost_usd=settlement.cost_usd,
-            cost_source=settlement.cost_source,
-            details=as_jsonb(clean_value(sound_value(details))),
-            response=response,
-        )
+        self._insist("settle_call", **_settle_arguments(call_id, settlement, body))
+
+    def settle_once(self, call_id: UUID, settlement: Settlement) -> None:
+        """The same with one try, for a run that is being stopped. Raises psycopg.Error."""
+        self._call("settle_call", _settle_arguments(call_id, settlement, None))
 
     def discard(self, step: str, request_hashes: Sequence[str]) -> None:
         """Answers that were of no use: the job's next run asks again in place of using them."""
@@ -192,6 +185,20 @@ class Ledger:
         self._conn = None
         with contextlib.suppress(psycopg.Error):
             self._stack.close()
+
+
+def _settle_arguments(call_id: UUID, settlement: Settlement, body: dict[str, Any] | None) -> dict[str, Any]:
+    own = ("state", "cost_usd", "cost_source")
+    details = {name: value for name, value in dataclasses.asdict(settlement).items() if name not in own}
+    return {
+        "call_id": call_id,
+        "state": settlement.state,
+        "cost_usd": settlement.cost_usd,
+        "cost_source": settlement.cost_source,
+        "details": as_jsonb(clean_value(sound_value(details))),
+        # ASCII: what no text can hold, such as NUL, stays an escape, so that the answer is read back as it came.
+        "response": None if body is None else json.dumps(body, ensure_ascii=True),
+    }
 
 
 def _past_call(row: dict[str, Any]) -> PastCall:

@@ -2,7 +2,8 @@
 -- and each may be repeated when its answer was lost.
 
 -- name: find_calls
-select id, state, generation_id, response, http_status, cost_usd, cost_source, is_possible_duplicate, sent_at
+select id, state, generation_id, response, http_status, cost_usd, cost_source, is_possible_duplicate, error_class,
+       error_msg
   from find_llm_calls(%(job_id)s, %(lease_token)s, %(step)s, %(request_hash)s)
 
 -- name: reserve_call

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from openrouter_client.error_body import as_mapping
 
@@ -30,17 +30,6 @@ class CostSource(StrEnum):
     CACHE = "cache"  # the answer came from OpenRouter's response cache
     UNBILLED = "unbilled"  # it cannot have cost anything
     UNKNOWN = "unknown"
-
-
-class Price(Protocol):
-    """USD per token, and per request."""
-
-    @property
-    def prompt(self) -> Decimal: ...
-    @property
-    def completion(self) -> Decimal: ...
-    @property
-    def request(self) -> Decimal: ...
 
 
 @dataclass(frozen=True)
@@ -82,11 +71,6 @@ def generation_cost(generation: Mapping[str, Any]) -> Decimal | None:
     if cost is not None and told.get("is_byok") is True:
         cost += money(told.get("upstream_inference_cost")) or Decimal(0)
     return cost
-
-
-def estimate(price: Price, prompt_tokens: int, completion_tokens: int) -> Decimal:
-    """What so many tokens cost."""
-    return price.prompt * prompt_tokens + price.completion * completion_tokens + price.request
 
 
 def bound_tokens(characters: int) -> int:

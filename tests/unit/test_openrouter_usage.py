@@ -11,7 +11,6 @@ from openrouter_client.usage import (
     MOST_USD,
     CostSource,
     bound_tokens,
-    estimate,
     generation_cost,
     money,
     read_usage,
@@ -113,14 +112,6 @@ def test_a_generation_tells_its_cost_by_the_same_rule() -> None:
     )
     assert generation_cost({"total_cost": 0}) == 0
     assert generation_cost({"data": {"id": "gen-1"}}) is None
-
-
-class Price:
-    prompt, completion, request = Decimal("0.0000003"), Decimal("0.0000025"), Decimal("0.001")
-
-
-def test_an_estimate_is_tokens_times_price() -> None:
-    assert estimate(Price(), 75_000, 6_000) == Decimal("0.0385")
 
 
 def test_a_bound_is_above_what_norwegian_really_needs() -> None:
