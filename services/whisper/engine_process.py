@@ -13,6 +13,8 @@ from sidelinja_jobs.metrics import count_child_ends
 
 TARGET = "services.whisper.engine:transcribe"
 JOB_TYPE = "whisper_transcribe"
+# What the libraries say in errors of no class of their own: MKL, ONNX Runtime, the C++ library.
+NO_MEMORY = ("failed to allocate memory", "bad_alloc", "bad allocation")
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ def _trouble(error: Exception) -> str | None:
     """The error class of what is the machine's fault and not the job's; None for the rest."""
     if not isinstance(error, ChildError):
         return None
-    if error.child_class.endswith("MemoryError"):
+    if error.child_class.endswith("MemoryError") or any(words in str(error).lower() for words in NO_MEMORY):
         return "out_of_memory"
     return "cuda_error" if any(name in str(error) for name in ("CUDA", "CUBLAS", "cublas")) else None
 

@@ -76,6 +76,10 @@ def fail_on_gpu() -> None:
     raise RuntimeError("CUDA failed with error unspecified launch failure")
 
 
+def fail_for_memory() -> None:
+    raise RuntimeError("mkl_malloc: failed to allocate memory")
+
+
 ACTIONS: dict[str, Callable[[], Any]] = {
     "die": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "abort": lambda: os.kill(os.getpid(), signal.SIGABRT),
@@ -83,6 +87,7 @@ ACTIONS: dict[str, Callable[[], Any]] = {
     "fail": fail,
     "gpu": fail_on_gpu,
     "memory": lambda: np.empty(1 << 55),
+    "native-memory": fail_for_memory,
 }
 
 
@@ -186,6 +191,7 @@ def test_error_that_the_engine_survives_is_no_death(jobs: Jobs) -> None:
     [
         ("gpu", "unspecified launch failure", "cuda_error"),
         ("memory", "Unable to allocate", "out_of_memory"),
+        ("native-memory", "mkl_malloc", "out_of_memory"),
     ],
 )
 def test_trouble_of_the_machine_is_tried_again_in_a_new_process(
