@@ -4,11 +4,9 @@ Decoding goes packet by packet. A packet that cannot be decoded is skipped and c
 ends at the first one and so loses the rest of the file without a word. The resampler is made anew when the
 format changes in the middle, as it does where files were joined end to end. Times are counts of decoded samples,
 because what a container says about its length is often a guess.
-
-The content decides what a file is: it is opened by descriptor, so FFmpeg never sees a name. Formats that make
-FFmpeg open other files (playlists, concat lists) are not on the list, so a file cannot reach out of its folder.
 """
 
+import os
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -22,17 +20,16 @@ from av.container import InputContainer
 from av.packet import Packet
 from numpy.typing import NDArray
 
+from services.whisper.containers import container_seconds, open_container
+from services.whisper.media import MediaRootError
 from services.whisper.messages import SAMPLE_RATE
 from sidelinja_jobs import PermanentError
 
-FORMATS = (
-    "aac,ac3,aiff,amr,ape,asf,au,avi,caf,eac3,flac,flv,matroska,webm,mov,mp4,m4a,3gp,3g2,mj2,"
-    "mp2,mp3,mpc,mpc8,mpeg,mpegts,ogg,tta,w64,wav,wv"
-)
 # A reader that fails again and again without giving a packet in between has nothing more to give.
 READ_FAILURES_IN_A_ROW = 100
 SAMPLES_AT_A_TIME = 65_536
 JOINED_PART_SECONDS = 0.5
+BLOCK_BYTES = 1 << 20
 
 Samples = NDArray[np.int16]
 
@@ -41,13 +38,14 @@ class AudioReader:
     """Decodes one file from its start to its end; `position` is the number of samples given out or skipped."""
 
     def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
         self._container = _open(descriptor)
         try:
             self._stream = _audio_stream(self._container)
+            self.container_seconds = container_seconds(descriptor, self._container, self._stream)
         except BaseException:
             self._container.close()
             raise
-        self.container_seconds = _stated_seconds(self._container, self._stream)
         self.format_name = f"{self._container.format.name}/{self._stream.codec_context.name}"
         self.packets = 0
         self.bad_packets = 0
@@ -120,7 +118,7 @@ class AudioReader:
                     yield frame
 
     def _packets(self) -> Iterator["Packet[AudioStream]"]:
-        failures = 0
+        failures, is_checked = 0, False
         while failures < READ_FAILURES_IN_A_ROW:
             try:
                 for packet in self._container.demux(self._stream):
@@ -128,8 +126,12 @@ class AudioReader:
                     yield packet
                 return
             except av.FFmpegError:
+                if not is_checked:
+                    require_readable(self._descriptor)
+                    is_checked = True
                 self.bad_packets += 1
                 failures += 1
+        require_readable(self._descriptor)
 
 
 class Converter:
@@ -164,11 +166,28 @@ def _format(frame: AudioFrame) -> tuple[str, str, int]:
     return frame.format.name, frame.layout.name, frame.sample_rate
 
 
-def _open(descriptor: int) -> InputContainer:
-    options = {"format_whitelist": FORMATS, "protocol_whitelist": "file"}
+def require_readable(descriptor: int) -> None:
+    """Reads every byte, where FFmpeg found damage: it says the same of a disk or a network folder that fails.
+
+    Raises:
+        MediaRootError: they cannot be read, so the job is tried again.
+    """
+    position = 0
     try:
-        return av.open(f"/proc/self/fd/{descriptor}", options=options, metadata_errors="ignore")
+        while block := os.pread(descriptor, BLOCK_BYTES, position):
+            position += len(block)
+    except OSError as error:
+        raise MediaRootError(
+            f"The audio cannot be read beyond {position} bytes: {error.strerror}. "
+            "Next: see to the disk or network folder below MEDIA_ROOT; the job is tried again"
+        ) from error
+
+
+def _open(descriptor: int) -> InputContainer:
+    try:
+        return open_container(descriptor)
     except av.FFmpegError as error:
+        require_readable(descriptor)
         raise PermanentError(
             f"Not an audio file: no known audio or video format was found in its content ({error.strerror}). "
             "Next: check that the upload was complete and that the file plays",
@@ -186,10 +205,3 @@ def _audio_stream(container: InputContainer) -> AudioStream:
         "Next: export it with its sound",
         error_class="no_audio",
     )
-
-
-def _stated_seconds(container: InputContainer, stream: AudioStream) -> float | None:
-    """How long the container says that it is; the stream's own figure first (a video may outlast its sound)."""
-    if stream.duration is not None and stream.time_base is not None:
-        return float(stream.duration * stream.time_base)
-    return container.duration / av.time_base if container.duration is not None else None

@@ -1,10 +1,13 @@
 """Damaged, re-wrapped and mislabelled files: what comes out of each, and what is said about it."""
 
+import re
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import pytest
 
 from sidelinja_jobs import PermanentError
+from tests.databases import ROOT
 from tests.services.whisper_support import JFK, transcribe_units, transcript_of, word_error_rate, words_of
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(60)]
@@ -42,12 +45,18 @@ REFUSED = {
     "trunc_100b.mp3": "not_audio",
     "zero.mp3": "empty_file",
 }
+# The table of the docs: file -> what it says of the words, and the flag or error class.
+SECTION = (ROOT / "docs" / "whisper.md").read_text().split("\n## Damaged and odd files\n")[1].split("\n## ")[0]
+TOLD = {
+    name: (words.strip(), flag.strip(" `"))
+    for name, words, flag in re.findall(r"^\| `([\w.]+)` \|[^|]*\|([^|]*)\|([^|]*)\|$", SECTION, re.MULTILINE)
+}
 
 
 def test_every_file_of_the_folder_is_in_a_table(samples: Path) -> None:
     found = {file.name for file in (samples / "audio" / "edge").iterdir()}
 
-    assert found == READABLE.keys() | REFUSED.keys()
+    assert found == READABLE.keys() | REFUSED.keys() == TOLD.keys()
 
 
 @pytest.mark.parametrize("name", READABLE)
@@ -62,11 +71,22 @@ def test_what_can_be_decoded_is_transcribed(samples: Path, name: str) -> None:
     assert ("no_speech" in transcript["flags"]) == (expected == "")
     assert ("joined_rates" in transcript["flags"]) == (name == "mixed_rate.mp3")
     assert transcript["dropped"] == []
+    words, flag = TOLD[name]
+    assert transcript["flags"] == [*([flag] if flag else []), "trial_model"]
     if expected:
         said = f"{SPOKEN} {SPOKEN}" if name == "mixed_rate.mp3" else SPOKEN
+        found, of = (int(number) for number in words.split(" of "))
+        assert words_found(said, transcript["text"]) == pytest.approx(found, abs=1)  # rounding differs by processor
+        assert of == len(said.split())
         assert word_error_rate(said, transcript["text"]) <= MOST_ERRORS.get(name, 0.05)
     else:
-        assert transcript["text"] == ""
+        assert (transcript["text"], words) == ("", "none")
+
+
+def words_found(said: str, text: str) -> int:
+    """How many of the words are there, in their order."""
+    matcher = SequenceMatcher(None, said.split(), words_of(text), autojunk=False)
+    return sum(block.size for block in matcher.get_matching_blocks())
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -75,3 +95,4 @@ def test_what_is_no_audio_is_refused_for_good(samples: Path, name: str) -> None:
         transcribe_units(samples / "audio" / "edge", name)
 
     assert caught.value.error_class == REFUSED[name]
+    assert TOLD[name] == ("refused", REFUSED[name])

@@ -1,12 +1,18 @@
 """Sound is found by content, damage is skipped, and no file reaches out for another."""
 
+import errno
+import os
 import wave
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import av
 import numpy as np
 import pytest
 
 from services.whisper.decode import AudioReader
+from services.whisper.media import MediaRootError
 from services.whisper.messages import SAMPLE_RATE
 from sidelinja_jobs import PermanentError
 
@@ -87,3 +93,101 @@ def test_mp3_with_bytes_gone_gives_the_rest(samples: Path, tmp_path: Path) -> No
 
     assert decoded.size / SAMPLE_RATE > 8.0
     assert reader.packets > 300
+
+
+def encode(file: Path, codec: str, form: str, sound: np.ndarray, **options: str) -> None:
+    """Sound at 16 kHz, written as to a pipe: nothing at the start is filled in at the end."""
+    with file.open("wb") as written, av.open(PipeTo(written), "w", format=form, options=options) as container:
+        chosen = {"flags": "+qscale", "global_quality": "472"} if codec == "libmp3lame" else {}
+        stream: Any = container.add_stream(codec, rate=RATE_OF.get(codec, SAMPLE_RATE), layout="mono", options=chosen)
+        frame = av.AudioFrame.from_ndarray(sound[np.newaxis].astype(np.float32), format="fltp", layout="mono")
+        frame.sample_rate = stream.rate
+        frame.pts = 0
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+
+
+RATE_OF = {"libopus": 48_000}
+
+
+class PipeTo:
+    """A file that cannot be sought in."""
+
+    def __init__(self, file: Any) -> None:
+        self.write = file.write
+
+
+@pytest.mark.parametrize(
+    ("codec", "form", "options"),
+    [
+        ("libmp3lame", "mp3", {"write_xing": "0", "id3v2_version": "0"}),
+        ("libmp3lame", "mp3", {"write_xing": "0", "id3v2_version": "3"}),
+        ("aac", "adts", {}),
+        ("libopus", "webm", {"live": "1"}),
+        ("flac", "flac", {}),
+    ],
+)
+def test_file_that_does_not_say_how_long_it_is_is_counted(
+    tmp_path: Path, codec: str, form: str, options: dict[str, str]
+) -> None:
+    """With variable bit rate and a quiet start, FFmpeg's guess of an MP3's length is several times too long."""
+    rate = RATE_OF.get(codec, SAMPLE_RATE)
+    noise = np.random.default_rng(1).normal(0, 0.3, 20 * rate)
+    encode(tmp_path / "sound", codec, form, np.concatenate([np.zeros(10 * rate), noise]), **options)
+
+    samples, reader = read_all(tmp_path / "sound")
+
+    assert samples.size / SAMPLE_RATE == pytest.approx(30, abs=0.2)
+    assert reader.container_seconds == pytest.approx(30, abs=0.2)
+
+
+def test_mp3_that_says_how_long_it_is_is_believed_though_half_of_it_is_gone(samples: Path, tmp_path: Path) -> None:
+    for name in ("jfk.mp3", "edge/cover.mp3"):  # with a picture before the first frame
+        whole = (samples / "audio" / name).read_bytes()
+        (tmp_path / "half.mp3").write_bytes(whole[: len(whole) * 2 // 3])
+
+        _, reader = read_all(tmp_path / "half.mp3")
+
+        assert reader.container_seconds == pytest.approx(11.0)
+
+
+def test_disk_that_fails_at_the_start_is_not_the_files_fault() -> None:
+    with open("/proc/self/mem", "rb") as file, pytest.raises(MediaRootError, match=r"Input/output error.*Next:"):
+        AudioReader(file.fileno())
+
+
+class FailingContainer:
+    """Gives some packets, then an error of the system's at every try."""
+
+    def __init__(self, container: Any, packets: int) -> None:
+        self._container, self._packets = container, packets
+
+    def demux(self, stream: Any) -> Iterator[Any]:
+        for packet in self._container.demux(stream):
+            if not self._packets:
+                av.error.err_check(-errno.EIO)
+            self._packets -= 1
+            yield packet
+
+    def close(self) -> None:
+        self._container.close()
+
+
+@pytest.mark.parametrize("disk_fails", [True, False])
+def test_disk_that_fails_later_is_no_damage_and_damage_is_no_failing_disk(
+    samples: Path, monkeypatch: pytest.MonkeyPatch, disk_fails: bool
+) -> None:
+    """Some formats' readers say EIO of a file that ends too early, so what counts is whether its bytes can be read."""
+
+    def failing(*_: Any) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with (samples / "audio" / "jfk.mp3").open("rb") as file, AudioReader(file.fileno()) as reader:
+        reader._container = FailingContainer(reader._container, 100)  # type: ignore[assignment]
+        if disk_fails:
+            monkeypatch.setattr(os, "pread", failing)
+            with pytest.raises(MediaRootError, match="Input/output error"):
+                reader.read(10**9)
+        else:
+            assert reader.read(10**9).size / SAMPLE_RATE == pytest.approx(2.6, abs=0.1)
+            assert reader.bad_packets

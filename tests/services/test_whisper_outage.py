@@ -1,0 +1,206 @@
+"""What a running worker meets: an engine that hangs or finds no memory, folders that are away, and how it starts."""
+
+import os
+import resource
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psutil
+import pytest
+
+from services.whisper.messages import SAMPLE_RATE
+from services.whisper.model import DIGESTS, WEIGHTS, file_sha256
+from tests.databases import Database
+from tests.services.test_whisper_conversation import sound, write_wav
+from tests.services.whisper_support import JFK, base_model, words_of
+from tests.services.whisper_worker import Whisper
+from tests.waiting import wait_until
+from tests.worker_processes import WorkerProcess, WorkerProcesses
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
+
+EPISODE_SECONDS = 50
+FIRST_ATTEMPT = (
+    "select error_class, error_msg from job_attempt where job_id = %s and ended_at is not null order by id limit 1"
+)
+# The worker, told to lose patience with its engine after seconds instead of minutes.
+IMPATIENT = (
+    "import sys; from services.whisper import pace; pace.LEAST_SECONDS, pace.SILENT_UNITS = 4.0, 4.0; "
+    "from services.whisper.__main__ import main; sys.exit(main())"
+)
+# The worker without root's right to write where its own folder's mode forbids it (CAP_DAC_OVERRIDE, _READ_SEARCH).
+BOUND_BY_MODES = (
+    "import ctypes, os, sys; prctl = ctypes.CDLL(None).prctl; prctl(24, 1); prctl(24, 2); "
+    "os.execv(sys.executable, [sys.executable, '-m', 'services.whisper'])"
+)
+
+
+@pytest.fixture
+def whisper(database: Database, worker_process: WorkerProcesses, tmp_path: Path, samples: Path) -> Whisper:
+    made = Whisper(database, worker_process, tmp_path / "media", samples)
+    made.make_impatient()
+    return made
+
+
+def start_as(whisper: Whisper, program: str, **environ: str) -> WorkerProcess:
+    """A worker that a program of its own starts."""
+    settings = {
+        "MEDIA_ROOT": str(whisper.media),
+        "MODEL_ROOT": str(base_model().folder.parent),
+        "UNIT_SECONDS": "10",
+        **environ,
+    }
+    worker = whisper.processes.start_command(
+        whisper.database, [sys.executable, "-c", program], "worker_whisper", settings
+    )
+    whisper.processes.wait_until_registered(whisper.database, worker, 60)
+    return worker
+
+
+def add_episode(whisper: Whisper) -> None:
+    heard = sound(whisper.samples / "audio" / "ljspeech-2min.mp3")
+    write_wav(whisper.media / "episode.wav", heard[: EPISODE_SECONDS * SAMPLE_RATE])
+
+
+def engine_of(worker: WorkerProcess) -> psutil.Process:
+    return wait_until(worker.children, 60, what="an engine")[0]
+
+
+def ended_attempt(whisper: Whisper, job_id: UUID) -> dict[str, Any]:
+    """The first attempt, as soon as it has ended."""
+
+    return wait_until(lambda: whisper.database.rows(FIRST_ATTEMPT, job_id), 90, what="the first attempt to end")[0]
+
+
+def try_now(whisper: Whisper, job_id: UUID) -> None:
+    whisper.database.rows("update job_queue set scheduled_for = now() where id = %s", job_id)
+
+
+def test_engine_that_hangs_for_ever_is_killed_and_the_job_goes_on(whisper: Whisper) -> None:
+    add_episode(whisper)
+    worker = start_as(whisper, IMPATIENT)
+    job_id = whisper.enqueue("episode.wav", language="en", outputs=[])
+    whisper.wait_for_units(job_id, 2)
+    engine = engine_of(worker)
+
+    engine.suspend()
+    first = ended_attempt(whisper, job_id)
+    result = whisper.wait(job_id)["result"]
+
+    assert first["error_class"] == "engine_stalled"
+    assert "no sign of life" in first["error_msg"]
+    assert not engine.is_running()
+    assert result["timing"]["resumed_units"] >= 2
+
+
+def test_engine_without_memory_is_told_and_the_job_goes_on(whisper: Whisper) -> None:
+    add_episode(whisper)
+    worker = whisper.start(UNIT_SECONDS="10")
+    job_id = whisper.enqueue("episode.wav", language="en", outputs=[])
+    whisper.wait_for_units(job_id, 2)
+
+    engine = engine_of(worker)
+    resource.prlimit(engine.pid, resource.RLIMIT_AS, (1 << 20, 1 << 20))  # whatever it asks for is refused
+    first = ended_attempt(whisper, job_id)
+    result = whisper.wait(job_id)["result"]
+
+    assert first["error_class"] in {"out_of_memory", "child_died"}  # by where it asked
+    assert not engine.is_running()
+    assert result["timing"]["resumed_units"] >= 2
+
+
+@pytest.mark.parametrize("is_mount_point_left", [False, True])
+def test_media_folder_that_is_away_is_waited_for(whisper: Whisper, is_mount_point_left: bool) -> None:
+    whisper.add("jfk.mp3", "jfk.mp3")
+    whisper.start()
+    away = whisper.media.rename(whisper.media.with_name("away"))
+    if is_mount_point_left:
+        whisper.media.mkdir()
+    job_id = whisper.enqueue("jfk.mp3", language="en", outputs=["txt"])
+
+    waiting = whisper.wait(job_id, "retry")
+    away.rename(whisper.media)
+    try_now(whisper, job_id)
+    done = whisper.wait(job_id)
+
+    assert waiting["error_class"] == "media_root_unreadable"
+    assert 45 < (waiting["scheduled_for"] - waiting["created_at"]).total_seconds() < 75
+    assert " ".join(words_of(done["result"]["text"])).endswith(JFK)
+
+
+def test_media_folder_that_goes_while_a_file_is_read_costs_no_text(whisper: Whisper) -> None:
+    add_episode(whisper)
+    whisper.start(UNIT_SECONDS="10")
+    job_id = whisper.enqueue("episode.wav", language="en", outputs=["txt"])
+    whisper.wait_for_units(job_id, 2)
+    away = whisper.media.rename(whisper.media.with_name("away"))
+
+    waiting = whisper.wait(job_id, "retry")
+    away.rename(whisper.media)
+    try_now(whisper, job_id)
+    result = whisper.wait(job_id)["result"]
+
+    assert waiting["error_class"] == "media_root_unreadable"
+    assert result["timing"]["resumed_units"] == result["timing"]["units"]
+    assert result["duration"] == pytest.approx(EPISODE_SECONDS, abs=0.05)
+    assert (whisper.media / "episode.en.txt").is_file()
+
+
+def test_read_only_folder_is_known_before_the_work_and_another_place_takes_the_files(
+    whisper: Whisper, tmp_path: Path
+) -> None:
+    whisper.add("jfk.mp3", "2026/jfk.mp3")
+    (tmp_path / "output").mkdir()
+    (whisper.media / "2026").chmod(0o555)
+    try:
+        alone = start_as(whisper, BOUND_BY_MODES)
+        refused = whisper.wait(whisper.enqueue("2026/jfk.mp3", language="en"), "error")
+        alone.terminate()
+        alone.wait(30)
+        start_as(whisper, BOUND_BY_MODES, OUTPUT_ROOT=str(tmp_path / "output"))
+        result = whisper.wait(whisper.enqueue("2026/jfk.mp3", language="en"))["result"]
+    finally:
+        (whisper.media / "2026").chmod(0o755)
+
+    assert (refused["error_class"], refused["attempts"]) == ("not_writable", 1)
+    assert str(whisper.media / "2026") in refused["error_msg"]
+    assert result["output_root"] == "output"
+    assert {file.name for file in (whisper.media / "2026").iterdir()} == {"jfk.mp3"}
+    assert all((tmp_path / "output" / path).is_file() for path in result["outputs"].values())
+
+
+@pytest.fixture
+def damaged_model(tmp_path: Path) -> Path:
+    """The base model's files under another root, to be damaged."""
+    folder = tmp_path / "models" / "base"
+    shutil.copytree(base_model().folder, folder)
+    return folder
+
+
+@pytest.mark.parametrize("damage", ["cut short", "altered", "a file is gone", "not JSON"])
+def test_worker_with_a_damaged_model_does_not_start_and_names_the_file(
+    whisper: Whisper, damaged_model: Path, damage: str
+) -> None:
+    weights = damaged_model / WEIGHTS
+    expected = WEIGHTS
+    if damage == "cut short":
+        os.truncate(weights, weights.stat().st_size // 2)
+    elif damage == "altered":
+        (damaged_model / DIGESTS).write_text(f"{file_sha256(weights)}  {WEIGHTS}\n")
+        with weights.open("r+b") as file:
+            file.seek(100_000_000)
+            file.write(b"damage")
+    elif damage == "a file is gone":
+        (damaged_model / "tokenizer.json").unlink()
+        expected = "tokenizer.json"
+    else:
+        (damaged_model / "config.json").write_text("{")
+        expected = "config.json"
+
+    worker = whisper.start(ready=False, MODEL_ROOT=str(damaged_model.parent))
+
+    assert worker.wait(30) == 78
+    assert expected in worker.log_events("cannot start")[0]["problem"]
