@@ -13,7 +13,8 @@ from openrouter_client.profile import Secret
 
 HIDDEN = "(key hidden)"
 _LONG_KEY = 8  # a shorter one ("none", "x") is replaced as a whole word only, so that it does not garble other words
-# Long and with a digit early (bounded, for a hostile text must not cost its square), so that neither "bearer certificate" nor a hyphenated word of an answer is one.
+# Long and with a digit, so that neither "bearer certificate" nor a hyphenated word of an answer is one. The search for
+# the digit is bounded: a hostile text must not cost the square of its length.
 _LOOKS_LIKE_A_KEY = re.compile(r"\b(?:sk-|(?i:(bearer)\s+))(?=[\w.~+/*=-]{0,60}[0-9])[\w.~+/*=-]{12,}", re.ASCII)
 
 
