@@ -89,6 +89,17 @@ def locate(quote: str, source: Folded, near: tuple[int, int] | None = None) -> S
     return source.span(*place, "repaired") if place else None
 
 
+def changes_between(one: str, other: str) -> int:
+    """The letters to change, add or leave out that make one text the other."""
+    rows = list(range(len(other) + 1))
+    for number, letter in enumerate(one, start=1):
+        diagonal, rows[0] = rows[0], number
+        for column, letter_there in enumerate(other, start=1):
+            change = diagonal + (letter != letter_there)
+            diagonal, rows[column] = rows[column], min(rows[column] + 1, rows[column - 1] + 1, change)
+    return rows[-1]
+
+
 def _clusters(text: str) -> Iterator[tuple[int, int, str]]:
     """Letters with what combines with them: start, end, folded. What is no letter or digit is one blank."""
     position, length = 0, len(text)

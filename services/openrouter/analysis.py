@@ -1,0 +1,201 @@
+"""Asks for the analysis of a transcript: in one call where it fits, else part by part and then about the parts.
+
+Parts are asked from the transcript itself, never from an earlier answer. What quotes, names and chapters come from the
+parts is kept with its blocks, and only titles, summaries and the choice of chapters are made from the notes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from openrouter_client.asking import Answer as ModelAnswer
+from openrouter_client.asking import LanguageModel
+from openrouter_client.language import is_language
+from openrouter_client.outcomes import TooLongError, TruncatedError
+from services.openrouter.answers import Answer, ChapterAnswer, PersonAnswer, QuoteAnswer, checker, has_core, read_answer
+from services.openrouter.blocks import Block, block_line
+from services.openrouter.payload import AnalyzePayload
+from services.openrouter.plan import Chunk, divide, halves, require_room, room_tokens, token_bound
+from services.openrouter.questions import Asker
+from services.openrouter.transcript import Transcript
+from services.openrouter.wording import Step, asked
+from sidelinja_jobs import Context, Job, PermanentError
+
+Plan = Literal["single", "map_reduce"]
+Note = tuple[str, Answer]  # the blocks it is about, what was answered
+LEAST_NOTES_TOKENS = 1700  # two notes
+
+
+@dataclass
+class Draft:
+    """What the model proposes, unchecked, and what it took. Quotes, people and chapters still name blocks."""
+
+    plan: Plan
+    head: Answer
+    chapters: Sequence[ChapterAnswer]
+    people: Sequence[PersonAnswer]
+    quotes: Sequence[QuoteAnswer]
+    language_ok: bool
+    was_cut: bool  # an answer, or a question, was too long, so smaller ones were asked
+    answers: Sequence[ModelAnswer] = field(default_factory=list)
+
+
+class Analyst:
+    """Asks for one job's transcript. `single_tokens`: above this, parts are asked even where all of it fits."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        job: Job[AnalyzePayload],
+        ctx: Context,
+        asker: Asker,
+        transcript: Transcript,
+        blocks: Sequence[Block],
+        *,
+        single_tokens: int,
+    ) -> None:
+        self._model, self._job, self._ctx, self._asker = model, job, ctx, asker
+        self._blocks, self._single_tokens = blocks, single_tokens
+        self._lines = [block_line(transcript, block) for block in blocks]
+        self._sizes = [token_bound(line) + 1 for line in self._lines]
+        self._answers: list[ModelAnswer] = []
+        self._was_cut = False
+
+    def draft(self) -> Draft:
+        """The whole draft, by the plan that fits."""
+        size = sum(self._sizes)
+        if size <= min(self._room("analysis"), self._single_tokens):
+            try:
+                return self._single()
+            except (TooLongError, TruncatedError) as error:
+                self._was_cut = True
+                self._ctx.log.warning("one call is not enough, asking part by part", reason=str(error)[:300])
+        return self._map_reduce()
+
+    def _single(self) -> Draft:
+        self._ctx.progress(0.05, f"asking about the whole transcript, {len(self._blocks)} blocks in one call")
+        answer, language_ok = self._ask_in_language("analysis", "analysis", self._lines)
+        return self._draft("single", answer, answer.people, answer.quotes, language_ok)
+
+    def _map_reduce(self) -> Draft:
+        room = self._room("part")
+        require_room(room, self._asker.context_tokens)
+        require_room(min(self._room("whole"), self._room("condense")), self._asker.context_tokens, LEAST_NOTES_TOKENS)
+        chunks = divide(self._blocks, self._sizes, room)
+        notes: list[Note] = []
+        for number, chunk in enumerate(chunks, start=1):
+            self._ctx.progress(0.05 + 0.75 * (number - 1) / len(chunks), f"asking about part {number} of {len(chunks)}")
+            notes += self._part(chunk)
+        head, language_ok = self._reduce(notes) if asked("whole", self._asker.wants) else (Answer(), True)
+        parts = [answer for _, answer in notes]
+        people = [person for part in parts for person in part.people]
+        return self._draft("map_reduce", head, people, _by_turns([part.quotes for part in parts]), language_ok)
+
+    def _draft(
+        self,
+        plan: Plan,
+        head: Answer,
+        people: Sequence[PersonAnswer],
+        quotes: Sequence[QuoteAnswer],
+        language_ok: bool,
+    ) -> Draft:
+        return Draft(plan, head, head.chapters, people, quotes, language_ok, self._was_cut, self._answers)
+
+    def _part(self, chunk: Chunk) -> list[Note]:
+        """The notes on a chunk: one, or those on its halves where it is too much at once."""
+        lines = [self._lines[block.number - 1] for block in chunk.blocks]
+        try:
+            return [(chunk.name, self._ask("part", f"part {chunk.name}", lines))]
+        except (TooLongError, TruncatedError):
+            self._was_cut = True
+            split = halves(chunk)
+            if split is None:
+                raise
+            return [note for half in split for note in self._part(half)]
+
+    def _reduce(self, notes: Sequence[Note]) -> tuple[Answer, bool]:
+        """The answer about the whole, from notes that are condensed until they fit."""
+        level = 0
+        while sum(token_bound(line) + 1 for note in notes for line in _note_lines(note)) > self._room("whole"):
+            level += 1
+            self._ctx.progress(0.8, f"putting {len(notes)} parts together, round {level}")
+            notes = self._condense(notes, level)
+        self._ctx.progress(0.85, "asking about the whole from its parts")
+        return self._ask_in_language("whole", "whole", [line for note in notes for line in _note_lines(note)])
+
+    def _condense(self, notes: Sequence[Note], level: int) -> list[Note]:
+        condensed: list[Note] = []
+        for number, group in enumerate(_grouped(notes, self._room("condense")), start=1):
+            lines = [line for note in group for line in _note_lines(note)]
+            name = f"{group[0][0].split('-')[0]}-{group[-1][0].split('-')[-1]}"
+            condensed.append((name, self._ask("condense", f"condense {level}.{number}", lines)))
+        if len(condensed) >= len(notes):
+            raise PermanentError(
+                f"The model's context of {self._asker.context_tokens} tokens cannot hold the notes on two parts. "
+                "Next: give the server a larger context and set OPENROUTER_CONTEXT_TOKENS, or choose another model",
+                error_class="config",
+            )
+        return condensed
+
+    def _ask_in_language(self, step: Step, name: str, lines: Sequence[str]) -> tuple[Answer, bool]:
+        """The answer; asked for once more where it is in another language, and then taken as it is."""
+        answer = self._ask(step, name, lines)
+        if is_language(_prose_of(answer), self._asker.language):
+            return answer, True
+        self._ctx.progress(None, f"the answer is not in {self._asker.language}, asking once more")
+        self._ctx.log.warning("answer in another language", step=name, wanted=self._asker.language)
+        again = self._ask(step, name, lines, is_again=True)
+        return again, is_language(_prose_of(again), self._asker.language)
+
+    def _ask(self, step: Step, name: str, lines: Sequence[str], *, is_again: bool = False) -> Answer:
+        answered = self._model.ask(
+            self._asker.question(step, name, lines, is_again=is_again),
+            self._job,
+            self._ctx,
+            check=checker(step, self._asker.wants),
+            max_cost_usd=self._job.payload.max_cost_usd,
+            accepts=has_core(step, self._asker.wants),
+            reask=self._asker.again,
+        )
+        self._answers.append(answered)
+        return read_answer(answered.data)
+
+    def _room(self, step: Step) -> int:
+        asker = self._asker
+        return room_tokens(asker.context_tokens, asker.prompt_tokens(step), asker.answer_tokens(step))
+
+
+def _note_lines(note: Note) -> list[str]:
+    blocks, answer = note
+    chapters = [f"  {chapter.start_block}: {' '.join(chapter.title.split())[:80]}" for chapter in answer.chapters[:12]]
+    return [
+        f"{blocks}: {' '.join(answer.summary.split())[:500]}",
+        f"  ({', '.join(' '.join(topic.split())[:60] for topic in answer.topics[:6])})",
+        *chapters,
+    ]
+
+
+def _grouped(notes: Sequence[Note], room: int) -> Iterator[list[Note]]:
+    """Neighbours that fit together, at least one in a group."""
+    group: list[Note] = []
+    size = 0
+    for note in notes:
+        own = sum(token_bound(line) + 1 for line in _note_lines(note))
+        if group and size + own > room:
+            yield group
+            group, size = [], 0
+        group.append(note)
+        size += own
+    yield group
+
+
+def _by_turns(quotes: Sequence[Sequence[QuoteAnswer]]) -> list[QuoteAnswer]:
+    """The first of each part, then the second of each: the whole episode has its turn before the limit is reached."""
+    longest = max(map(len, quotes), default=0)
+    return [part[number] for number in range(longest) for part in quotes if number < len(part)]
+
+
+def _prose_of(answer: Answer) -> str:
+    summary = f"{answer.summary_short} {answer.summary_long}".strip()
+    chapters = [chapter.title for chapter in answer.chapters]
+    return summary or ". ".join([answer.title, *answer.title_alternatives, *answer.topics, *chapters])

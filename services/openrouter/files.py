@@ -1,0 +1,125 @@
+"""Files of an analysis, below OUTPUT_ROOT: chapters for the feed (JSON chapters 1.2 of Podcasting 2.0), show notes."""
+
+import errno
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+from uuid import UUID
+
+from services.openrouter.payload import AnalyzePayload, OutputKind
+from sidelinja_jobs import PermanentError, RetryLaterError
+from sidelinja_jobs.confined_files import folder_beneath, write_whole
+
+SUFFIXES: dict[OutputKind, str] = {"chapters": ".chapters.json", "shownotes": ".shownotes.md"}
+CHAPTERS_VERSION = "1.2.0"
+LONGEST_NAME_BYTES = 255
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
+
+
+class DiskFullError(RetryLaterError):
+    """No room for a file. The answer is kept in the ledger, so the next run pays nothing."""
+
+    error_class = "disk_full"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, seconds=300)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the files of one job go: `folder/stem` below the root."""
+
+    root: Path
+    folder: str
+    stem: str
+
+    def path(self, kind: OutputKind) -> str:
+        """The path of a file below the root."""
+        return str(PurePosixPath(self.folder, self.stem + SUFFIXES[kind]))
+
+    def write(self, files: dict[OutputKind, str], mark: str) -> dict[str, str]:
+        """Writes each file whole; returns the paths. `mark` names the temporary files.
+
+        Raises:
+            DiskFullError, PermanentError: there is no room; the folder may not be written, or is a link.
+        """
+        try:
+            with folder_beneath(self.root, self.folder, make=True) as folder:
+                for kind, text in files.items():
+                    write_whole(folder, PurePosixPath(self.path(kind)).name, f".{mark}.{kind}.part", text.encode())
+                os.fsync(folder)
+        except OSError as error:
+            where = str(self.root / self.folder)
+            if error.errno in FULL:
+                raise DiskFullError(
+                    f"No room for the files in {where!r}: {error.strerror}. Next: free some space; the job is tried "
+                    "again with the answer that it has"
+                ) from error
+            if error.errno in REFUSED:
+                raise _not_writable(f"{where!r}: {error.strerror}, for uid {os.getuid()}") from error
+            raise
+        return {kind: self.path(kind) for kind in files}
+
+
+def find_target(root: Path | None, payload: AnalyzePayload, audio_path: str | None, job_id: UUID) -> Target | None:
+    """Where the payload's outputs go, or None where it wants none. Known before anything is paid for.
+
+    Raises:
+        PermanentError: there is no OUTPUT_ROOT, it cannot be written, or the path leads out of it.
+    """
+    if not payload.outputs:
+        return None
+    if root is None:
+        raise _not_writable("OUTPUT_ROOT is not set")
+    if not os.access(root, os.W_OK | os.X_OK):
+        raise _not_writable(f"OUTPUT_ROOT is {str(root)!r}, not a folder that uid {os.getuid()} may write")
+    path = payload.output_path
+    if path is None:
+        path = str(PurePosixPath(audio_path).with_suffix("")) if audio_path else str(job_id)
+    given = PurePosixPath(path)
+    longest = max(map(len, SUFFIXES.values()))
+    if "\0" in path or given.is_absolute() or ".." in given.parts or given.name in ("", ".") or path.endswith("/"):
+        raise PermanentError(
+            f"output_path is {path!r}, expected a path below OUTPUT_ROOT without '..'. Next: enqueue with another one",
+            error_class="outside_root",
+        )
+    if any(len(part.encode()) + longest > LONGEST_NAME_BYTES for part in given.parts):
+        raise PermanentError(
+            f"output_path has a name of more than {LONGEST_NAME_BYTES - longest} bytes. Next: choose a shorter one",
+            error_class="name_too_long",
+        )
+    return Target(root, str(given.parent), given.name)
+
+
+def render_files(
+    kinds: Sequence[OutputKind], result: dict[str, Any], notes: str, show: str | None
+) -> dict[OutputKind, str]:
+    """The text of each file. Chapters are written also where there are none, so that an old file does not stay."""
+    texts: dict[OutputKind, str] = {}
+    if "chapters" in kinds:
+        texts["chapters"] = chapters_json(result["chapters"], result["title"], show)
+    if "shownotes" in kinds:
+        texts["shownotes"] = notes
+    return texts
+
+
+def chapters_json(chapters: Sequence[dict[str, Any]], title: str | None, show: str | None) -> str:
+    """Served as application/json+chapters."""
+    rows = [
+        {"startTime": chapter["start_s"], "endTime": chapter["end_s"], "title": chapter["title"]}
+        for chapter in chapters
+    ]
+    names = {name: value for name, value in (("title", title), ("podcastName", show)) if value}
+    return json.dumps({"version": CHAPTERS_VERSION, **names, "chapters": rows}, ensure_ascii=False, indent=1) + "\n"
+
+
+def _not_writable(reason: str) -> PermanentError:
+    return PermanentError(
+        f"The files cannot be written: {reason}. Next: set OUTPUT_ROOT to a folder that can be, or enqueue with "
+        '"outputs": []',
+        error_class="not_writable",
+    )

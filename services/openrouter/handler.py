@@ -1,0 +1,68 @@
+"""The handler of openrouter_analyze: a transcript in, titles, summaries, chapters, people and quotes out.
+
+What the model answers is a proposal. Times, quotes and names are looked up in the transcript, and what is not found
+there is dropped and counted. Answers are kept in the ledger, so a run after a crash asks only what was not answered.
+"""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from openrouter_client.asking import LanguageModel
+from openrouter_client.outcomes import no_key_error
+from services.openrouter.analysis import Analyst
+from services.openrouter.blocks import make_blocks
+from services.openrouter.files import find_target, render_files
+from services.openrouter.languages import output_language, spoken_language
+from services.openrouter.payload import AnalyzePayload
+from services.openrouter.questions import Asker
+from services.openrouter.result import build_result, check_draft
+from services.openrouter.settings import AnalyzeSettings
+from services.openrouter.show_notes import show_notes
+from services.openrouter.source import read_transcript
+from sidelinja_jobs import Context, Job
+
+CHECKING, WRITING = 0.95, 0.98
+
+
+class Analyzer:
+    """Works jobs with one model. `model_name` is the one that is asked for."""
+
+    def __init__(self, settings: AnalyzeSettings, model: LanguageModel, model_name: str) -> None:
+        self._settings, self._model, self._model_name = settings, model, model_name
+        self._has_looked = False
+
+    def handle(self, job: Job[AnalyzePayload], ctx: Context) -> dict[str, Any]:
+        """Analyses the job's transcript, writes the files that it wants, returns the result."""
+        started = time.monotonic()
+        payload = job.payload
+        if not self._model.is_usable:
+            raise no_key_error("OPENROUTER_API_KEY", datetime.now(UTC))
+        ctx.progress(0.0, "reading the transcript")
+        transcript = read_transcript(payload, ctx)
+        target = find_target(self._settings.output_root, payload, transcript.audio_path, job.id)
+        spoken = spoken_language(transcript)
+        language = output_language(payload.output_language, spoken, self._settings.language)
+        blocks = make_blocks(transcript)
+        self._look_at_model(ctx)
+        asker = Asker(job.id, language, frozenset(payload.wants), payload.hints, self._model.context_tokens)
+        analyst = Analyst(self._model, job, ctx, asker, transcript, blocks, single_tokens=self._settings.single_tokens)
+        draft = analyst.draft()
+        ctx.progress(CHECKING, "checking the answer against the transcript")
+        checked = check_draft(draft, blocks, transcript, payload)
+        result = build_result(payload, transcript, spoken, language, draft, checked, model=self._model_name)
+        if target is not None:
+            ctx.progress(WRITING, "writing the files")
+            notes = show_notes(checked.head, checked.chapters, checked.people, checked.quotes, language)
+            files = render_files(payload.outputs, result, notes, payload.hints.show_title)
+            result["outputs"] = target.write(files, job.id.hex[:12])
+        else:
+            result["outputs"] = {}
+        result["provenance"]["duration_ms"] = round((time.monotonic() - started) * 1000)
+        return result
+
+    def _look_at_model(self, ctx: Context) -> None:
+        """Once per process: says what a person should know of the model before it is asked."""
+        if not self._has_looked and (problem := self._model.catalogue.problem(self._model_name)):
+            ctx.log.warning("model has a problem", model=self._model_name, problem=problem)
+        self._has_looked = True

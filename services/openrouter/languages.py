@@ -1,0 +1,35 @@
+"""Which language the answer is to be in. Decided here, never by the model."""
+
+from dataclasses import dataclass
+
+from openrouter_client.language import detect
+from services.openrouter.transcript import Transcript
+from services.openrouter.wording import OUTPUT_LANGUAGES
+
+SAMPLES = 8
+_CODES = {"no": "nb", "nob": "nb", "nno": "nn", "nor": "nb", "eng": "en"}
+
+
+@dataclass(frozen=True)
+class SpokenLanguage:
+    """`language` is None where nobody knows. `is_mixed`: stretches of the transcript are in different ones."""
+
+    language: str | None
+    is_mixed: bool
+
+
+def spoken_language(transcript: Transcript) -> SpokenLanguage:
+    """The language of a transcript: by its words, which tell nynorsk from bokmål, else as it was said to be."""
+    text = transcript.text
+    size = -(-len(text) // SAMPLES)
+    samples = {detect(text[start : start + size]).language for start in range(0, len(text), size)} - {None}
+    found = detect(text).language
+    told = (transcript.language or "").lower()
+    return SpokenLanguage(found or _CODES.get(told, told) or None, is_mixed=len(samples) > 1)
+
+
+def output_language(wanted: str, spoken: SpokenLanguage, fallback: str) -> str:
+    """The payload's word, else the transcript's language where there are prompts in it, else the setting."""
+    if wanted != "auto":
+        return wanted
+    return spoken.language if spoken.language in OUTPUT_LANGUAGES else fallback

@@ -1,0 +1,62 @@
+"""The model's own sentences: on one line or in paragraphs, of bounded length, without addresses that nobody said."""
+
+import re
+import unicodedata
+
+from openrouter_client.unicode_text import sound_text
+
+_ADDRESS = re.compile(
+    r"(?:https?://|www\.)[^\s<>«»\"]{1,500}|\b[\w-]{1,60}\.(?:com|no|org|net|io|info)\b(?:/[^\s<>]{0,300})?", re.I
+)
+_SPOKEN = re.compile(r"[^\w]+")
+_NAME = re.compile(r"\b[A-ZÆØÅÄÖÉ][\w'’-]+(?:[ \u00a0]+[A-ZÆØÅÄÖÉ][\w'’-]+)+")
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+
+
+class Prose:
+    """Cleans texts and counts what it took out. `source` is what was said, and what is known beforehand."""
+
+    def __init__(self, source: str) -> None:
+        self._source = _spoken(source)
+        self.dropped_addresses = 0
+
+    def line(self, text: str, limit: int) -> str:
+        """The text on one line, cut at a word."""
+        return _cut(" ".join(self._clean(text).split()), limit)
+
+    def lines(self, texts: tuple[str, ...], count: int, limit: int) -> list[str]:
+        """The first `count` texts that say something, each once."""
+        found = {line.casefold(): line for text in reversed(texts) if (line := self.line(text, limit))}
+        return list(reversed(found.values()))[:count]
+
+    def paragraphs(self, text: str, limit: int) -> str:
+        """The text in paragraphs, with a blank line between two."""
+        parts = (" ".join(part.split()) for part in re.split(r"\n\s*\n", self._clean(text)))
+        return _cut("\n\n".join(part for part in parts if part), limit)
+
+    def _clean(self, text: str) -> str:
+        text = unicodedata.normalize("NFC", _INVISIBLE.sub("", sound_text(text)))
+        text = "".join(" " if unicodedata.category(letter) == "Cc" and letter != "\n" else letter for letter in text)
+        return _ADDRESS.sub(self._address, text)
+
+    def _address(self, found: re.Match[str]) -> str:
+        if _spoken(found.group()) in self._source:
+            return found.group()
+        self.dropped_addresses += 1
+        return ""
+
+
+def names_in(text: str) -> list[str]:
+    """Names of two words or more that a text gives, each once."""
+    return list(dict.fromkeys(" ".join(name.split()) for name in _NAME.findall(text)))
+
+
+def _spoken(text: str) -> str:
+    return _SPOKEN.sub("", text.casefold())
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    end = max(text.rfind(" ", 0, limit), text.rfind("\n", 0, limit))
+    return text[: end if end > limit // 2 else limit - 1].rstrip(" ,;:–-\n") + "…"

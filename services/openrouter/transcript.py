@@ -1,0 +1,132 @@
+"""The transcript that is analysed: its text, and which segment each letter belongs to.
+
+The text is that of all segments joined by blanks. Positions in it are code points; every quote in a result is a slice
+of it, and every time is the start or end of a segment.
+"""
+
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from services.openrouter.payload import MOST_LETTERS, MOST_SEGMENTS, AnalyzePayload
+from sidelinja_jobs import PermanentError
+
+LONGEST_SENTENCES = 1000  # letters; a longer line of bare text is cut after a sentence
+_SENTENCE = re.compile(r"[^.!?…]*(?:[.!?…]+[»”\"')\]]*|$)")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Times are None in bare text."""
+
+    text: str
+    start: float | None
+    end: float | None
+    speaker: str | None = None
+
+
+class Transcript:
+    """Segments and their text. `audio_path` and `language` are what the transcription said, if there was one."""
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        *,
+        duration: float | None = None,
+        language: str | None = None,
+        audio_path: str | None = None,
+        is_trial: bool = False,
+    ) -> None:
+        if not segments:
+            raise PermanentError(
+                "The transcript has no text: nothing was said, or nothing was understood. Next: listen to the audio",
+                error_class="empty_transcript",
+            )
+        self.segments = segments
+        self.language, self.audio_path, self.is_trial = language, audio_path, is_trial
+        self._starts = array("Q")
+        position = 0
+        for segment in segments:
+            self._starts.append(position)
+            position += len(segment.text) + 1
+        self.text = " ".join(segment.text for segment in segments)
+        ends = [segment.end for segment in segments if segment.end is not None]
+        self.duration = max([duration or 0.0, *ends]) if ends else None
+
+    @property
+    def has_times(self) -> bool:
+        return self.duration is not None
+
+    @property
+    def longest_segment_seconds(self) -> float | None:
+        """No time in a result is finer than this."""
+        lengths = [s.end - s.start for s in self.segments if s.start is not None and s.end is not None]
+        return round(max(lengths), 3) if lengths else None
+
+    def position_of(self, segment: int) -> int:
+        """Where a segment begins in the text."""
+        return self._starts[segment]
+
+    def segment_at(self, position: int) -> int:
+        """The segment that a position belongs to; the blank after a segment is still its own."""
+        return bisect_right(self._starts, position) - 1
+
+
+def from_payload(payload: AnalyzePayload) -> Transcript:
+    """The transcript that a payload carries itself."""
+    if payload.segments is not None:
+        segments = [Segment(s.text.strip(), s.start, s.end, s.speaker) for s in payload.segments]
+        return Transcript(segments, duration=payload.duration, language=payload.language)
+    lines = [piece for line in (payload.text or "").splitlines() for piece in _pieces(line.strip())]
+    return Transcript([Segment(line, None, None) for line in lines if line], language=payload.language)
+
+
+def from_result(result: dict[str, Any]) -> Transcript:
+    """The transcript in the result of a whisper_transcribe job.
+
+    Raises:
+        PermanentError: it has no text, is too long, or is no such result.
+    """
+    try:
+        segments = list(_segments(result["segments"]))
+        source: dict[str, Any] = result.get("source") or next(iter(result.get("tracks") or []), {})
+        duration, language, path = result.get("duration"), result.get("language"), source.get("path")
+        flags = result.get("flags") or []
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise PermanentError(
+            f"The transcription's result cannot be read: {type(error).__name__}: {error}. Next: transcribe again",
+            error_class="bad_transcript",
+        ) from error
+    letters = sum(len(segment.text) for segment in segments)
+    if len(segments) > MOST_SEGMENTS or letters > MOST_LETTERS:
+        raise PermanentError(
+            f"The transcript has {len(segments)} segments and {letters} characters, at most {MOST_SEGMENTS} and "
+            f"{MOST_LETTERS} are taken. Next: analyse it in parts, as segments",
+            error_class="too_long",
+        )
+    return Transcript(segments, duration=duration, language=language, audio_path=path, is_trial="trial_model" in flags)
+
+
+def _segments(rows: Iterable[dict[str, Any]]) -> Iterable[Segment]:
+    for row in rows:
+        text = str(row["text"]).strip()
+        if text:
+            yield Segment(text, float(row["start"]), float(row["end"]), row.get("speaker"))
+
+
+def _pieces(line: str) -> list[str]:
+    """A line in pieces of whole sentences, or of whole words where a sentence is too long."""
+    pieces = [""]
+    for sentence in _SENTENCE.findall(line):
+        while len(sentence) > LONGEST_SENTENCES:
+            cut = sentence.rfind(" ", 1, LONGEST_SENTENCES)
+            cut = cut if cut > 0 else LONGEST_SENTENCES
+            pieces.append(sentence[:cut].strip())
+            sentence = sentence[cut:]
+        if len(pieces[-1]) + len(sentence) > LONGEST_SENTENCES:
+            pieces.append("")
+        pieces[-1] += sentence
+    return [piece.strip() for piece in pieces if piece.strip()]
