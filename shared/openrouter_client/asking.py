@@ -83,6 +83,11 @@ class LanguageModel:
         """Prompt and answer together. Asks the catalogue at its first use."""
         return self.catalogue.context_tokens()
 
+    def require_usable(self) -> None:
+        """Raises PauseJobTypeError when it cannot be asked: before any work that would be for nothing."""
+        if not self.is_usable:
+            raise no_key_error("OPENROUTER_API_KEY", datetime.now(UTC))
+
     def ask(
         self,
         question: Question,
@@ -106,8 +111,7 @@ class LanguageModel:
             TooLongError, TruncatedError: prompt or answer do not fit; a caller may ask in parts.
             HandlerError: what the queue is to do with the job.
         """
-        if not self.is_usable:
-            raise no_key_error("OPENROUTER_API_KEY", datetime.now(UTC))
+        self.require_usable()
         with Ledger(job.id, ctx) as ledger:
             calls = Calls(self.client, self.catalogue, ledger, self._budgets(max_cost_usd), self.metrics)
             tries = _Tries(self, ledger, calls, question, check)

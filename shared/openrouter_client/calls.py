@@ -140,7 +140,7 @@ class Calls:
         last = counted[-1]
         self._ledger.discard(step, [request.sha256])  # or a retry by hand could not go on
         raise PermanentError(
-            f"the same question was sent {len(counted)} times without an answer and may have been paid each time; last: "
+            f"the same question was sent {len(counted)} times without an answer, and may be paid for each time; last: "
             f"{last.error_msg or last.error_class}. Next: look at the provider's activity, then retry the job, which "
             "asks again",
             error_class=last.error_class or "timeout",

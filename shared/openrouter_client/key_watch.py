@@ -1,4 +1,4 @@
-"""Watches the key: pauses the job type while there is none or it is refused, and ends exactly such a pause when it works.
+"""Watches the key: pauses the job type while there is none or it is refused, and ends just such a pause when it works.
 
 A thread of its own, so that a worker without a key, or without a network, starts and can be scraped like any other.
 Once the key works the thread sleeps until a call doubts it. A pause is for a bounded time and renewed while the cause

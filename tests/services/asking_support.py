@@ -1,0 +1,119 @@
+"""A model to ask, on the stand-in, for a job that a worker of the test holds; without a worker process."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from openrouter_client.asking import Answer, LanguageModel
+from openrouter_client.catalogue import Catalogue
+from openrouter_client.metrics import ModelMetrics
+from openrouter_client.profile import Profile
+from openrouter_client.request import AnswerSchema, Message, Question
+from openrouter_client.settings import ClientSettings
+from openrouter_client.transport import Client
+from sidelinja_jobs import queue
+from sidelinja_jobs.context import Context
+from sidelinja_jobs.database import Link, connect
+from sidelinja_jobs.models import Claim, Job
+from sidelinja_jobs.run import Run
+from sidelinja_jobs.settings import DatabaseSettings
+from tests.databases import Database
+from tests.openrouter_standin import StandIn
+
+SCHEMA = AnswerSchema(
+    "summary", "1",
+    {
+        "type": "object", "additionalProperties": False, "required": ["title", "words"],
+        "properties": {
+            "title": {"type": "string"}, "words": {"type": "array", "minItems": 2, "items": {"type": "string"}},
+        },
+    },
+)  # fmt: skip
+GOOD = {"title": "Svar", "words": ["Svar", "Svar"]}  # what the stand-in says unless told otherwise
+
+
+def check(data: object) -> list[str]:
+    """What is wrong with an answer to the question below."""
+    if not isinstance(data, dict):
+        return ["expected an object"]
+    found = [f"the field {name!r} is missing" for name in ("title", "words") if name not in data]
+    return found + ([] if data.get("title", "x") else ["the title is empty"])
+
+
+class Asking:
+    """A job and what it takes to ask for it. `budgets` and other settings as in the environment's classes."""
+
+    def __init__(self, database: Database, standin: StandIn, **settings: Any) -> None:
+        self.database, self.standin = database, standin
+        defaults: dict[str, Any] = {
+            "api_key": standin.key,
+            "base_url": standin.base_url,
+            "profile": "generic" if standin.is_generic else "openrouter",
+            "model": "google/gemini-2.5-flash",
+            "read_seconds": 1.0,
+            "total_seconds": 20.0,
+        }
+        self.settings = ClientSettings(**(defaults | settings))
+        self.doubts = 0
+        self.model = self._model()
+        self.job_id = database.enqueue(max_attempts=10)
+        self.worker_id = f"asking-{self.job_id}"
+        self._database_settings = DatabaseSettings(url=database.dsn("worker_test"))
+        self.work = connect(self._database_settings, name="test work")
+        self.claim = self._claim()
+
+    def with_settings(self, **settings: Any) -> None:
+        """Another configuration from now on, as after a restart."""
+        self.model.client.close()
+        self.settings = replace(self.settings, **settings)
+        self.model = self._model()
+
+    def question(self, text: str = "Hva handler dette om?", **fields: Any) -> Question:
+        values: dict[str, Any] = {
+            "step": "whole", "messages": (Message("system", "Svar på norsk."), Message("user", text)), "schema": SCHEMA,
+            "max_output_tokens": 1000, "session_id": str(self.job_id),
+        }  # fmt: skip
+        return Question(**(values | fields))
+
+    def ask(self, question: Question | None = None, **more: Any) -> Answer:
+        context = Context(self._run(), Link(lambda: self.work, lambda: None), self._connect, structlog.get_logger())
+        job = Job(self.job_id, "test_job", {}, 1, 10, 0, self.claim.created_at, self.claim.scheduled_for, None)
+        return self.model.ask(question or self.question(), job, context, check=more.pop("check", check), **more)
+
+    def next_run(self) -> None:
+        """The present run ends without a word to the ledger, and the job is claimed anew."""
+        queue.release(self.work, self.claim, "the test wants another run")
+        self.claim = self._claim()
+
+    def calls(self) -> list[dict[str, Any]]:
+        return self.database.rows("select * from llm_call order by reserved_at")
+
+    def states(self) -> list[tuple[str, str | None]]:
+        return [(call["state"], call["cost_source"]) for call in self.calls()]
+
+    def close(self) -> None:
+        self.model.client.close()
+        self.work.close()
+
+    def _model(self) -> LanguageModel:
+        client = Client(Profile.from_settings(self.settings), self.settings)
+        metrics: ModelMetrics | None = None
+        return LanguageModel(client, Catalogue(client), self.settings, metrics=metrics, on_refused_key=self._doubt)
+
+    def _doubt(self) -> None:
+        self.doubts += 1
+
+    def _claim(self) -> Claim:
+        queue.register(self.work, self.worker_id, "test_job", "1.0", "host", 1, None)
+        (claim,) = queue.claim(self.work, "test_job", self.worker_id, 1)
+        assert claim.id == self.job_id
+        return claim
+
+    def _run(self) -> Run:
+        rules = queue.register(self.work, self.worker_id, "test_job", "1.0", "host", 1, None)
+        return Run(self.claim, "test_job", rules, time.monotonic())
+
+    def _connect(self, purpose: str) -> Any:
+        return connect(self._database_settings, name=f"test {purpose}")
