@@ -178,11 +178,15 @@ class Watch:
 def run(settings: WatchSettings, worker_settings: WorkerSettings, stop: threading.Event) -> None:
     """Looks until `stop` is set; a database or folder that is away is waited for."""
     watch = Watch(settings, worker_settings)
-    is_well = True
+    folder = settings.media_root / settings.watched
+    is_well, is_there = True, True
     while not stop.is_set():
         try:
-            if not (settings.media_root / settings.watched).is_dir():
-                raise FileNotFoundError(f"{settings.media_root / settings.watched} is not a folder")
+            if not settings.media_root.is_dir():
+                raise FileNotFoundError(f"MEDIA_ROOT {settings.media_root} is not a folder")
+            if is_there and not folder.is_dir():
+                log.warning("the watched folder is not there yet, waiting for its first file", folder=str(folder))
+            is_there = folder.is_dir()
             watch.look()
             worker_settings.health_file.touch()
             is_well = True

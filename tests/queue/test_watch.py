@@ -12,7 +12,7 @@ from services.whisper.watch import Watch, WatchSettings, audio_files, run
 from sidelinja_jobs import SettingsError, WorkerSettings, load_settings
 from tests.databases import Database
 from tests.sessions import refused
-from tests.waiting import wait_until
+from tests.waiting import stays, wait_until
 
 
 @pytest.fixture
@@ -156,16 +156,23 @@ def test_a_database_that_is_away_loses_no_file(database: Database, media: Path, 
     assert watch.look() == 1
 
 
-def test_it_waits_for_its_folder_and_stops_when_told(database: Database, media: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("gone", "is_well"), [("media", False), ("media/inn", True)])
+def test_it_waits_for_its_folder_and_stops_when_told(
+    database: Database, media: Path, tmp_path: Path, gone: str, is_well: bool
+) -> None:
+    """A new stack's media folder is empty, and the watched one comes with the first file."""
     stop, health = threading.Event(), tmp_path / "healthy"
-    (media / "inn").rename(media / "borte")
+    (media / "inn" / "a.mp3").write_bytes(b"lyd")
+    (tmp_path / gone).rename(tmp_path / "borte")
     settings = WatchSettings(media, "inn", 0.0, 0.1)
     thread = threading.Thread(target=run, args=(settings, worker_settings(database, health), stop))
     thread.start()
     try:
-        (media / "borte" / "a.mp3").write_bytes(b"lyd")
-        assert not health.exists()
-        (media / "borte").rename(media / "inn")
+        if is_well:
+            wait_until(health.exists, 5, what="the sign of life")
+        else:
+            stays(lambda: not health.exists(), 0.5, what="no sign of life")
+        (tmp_path / "borte").rename(tmp_path / gone)
         wait_until(lambda: paths(database) == ["inn/a.mp3"], 20, what="the job")
         wait_until(health.exists, 5, what="the sign of life")
     finally:
