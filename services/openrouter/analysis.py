@@ -17,6 +17,7 @@ from services.openrouter.blocks import Block, block_line
 from services.openrouter.payload import AnalyzePayload
 from services.openrouter.plan import Chunk, divide, halves, require_room, room_tokens, token_bound
 from services.openrouter.questions import Asker
+from services.openrouter.quotations import MOST_QUOTES
 from services.openrouter.transcript import Transcript
 from services.openrouter.wording import Step, asked
 from sidelinja_jobs import Context, Job, PermanentError
@@ -190,9 +191,12 @@ def _grouped(notes: Sequence[Note], room: int) -> Iterator[list[Note]]:
 
 
 def _by_turns(quotes: Sequence[Sequence[QuoteAnswer]]) -> list[QuoteAnswer]:
-    """The first of each part, then the second of each: the whole episode has its turn before the limit is reached."""
-    longest = max(map(len, quotes), default=0)
-    return [part[number] for number in range(longest) for part in quotes if number < len(part)]
+    """One of each part in turn, parts from all over the episode first: so the first ones that are kept are spread."""
+    count = len(quotes)
+    spread = [count * number // MOST_QUOTES for number in range(MOST_QUOTES)]
+    order = list(dict.fromkeys([*spread, *range(count)]))
+    rounds = range(max(map(len, quotes), default=0))
+    return [quotes[part][number] for number in rounds for part in order if number < len(quotes[part])]
 
 
 def _prose_of(answer: Answer) -> str:

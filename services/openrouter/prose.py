@@ -3,6 +3,7 @@
 import re
 import unicodedata
 
+from openrouter_client.language import is_small_word
 from openrouter_client.unicode_text import sound_text
 
 _ADDRESS = re.compile(
@@ -47,8 +48,10 @@ class Prose:
 
 
 def names_in(text: str) -> list[str]:
-    """Names of two words or more that a text gives, each once."""
-    return list(dict.fromkeys(" ".join(name.split()) for name in _NAME.findall(text)))
+    """Names of two words or more, each once. A small word that begins a sentence is no part of one."""
+    found = (name.split() for name in _NAME.findall(text))
+    names = (words[1:] if is_small_word(words[0]) else words for words in found)
+    return list(dict.fromkeys(" ".join(words) for words in names if len(words) > 1))
 
 
 def _spoken(text: str) -> str:

@@ -171,6 +171,11 @@ def is_language(text: str, wanted: str) -> bool:
     return _coverage(_sample(text), wanted) >= LEAST_COVERAGE
 
 
+def is_small_word(word: str) -> bool:
+    """Whether a word is one of those that sentences are made of, and no name."""
+    return any(word.casefold() in words for words in _SETS.values())
+
+
 def _sample(text: str) -> Counter[str]:
     words = _WORD.findall(text.casefold())
     step = max(1, len(words) // MOST_WORDS)

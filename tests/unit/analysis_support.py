@@ -1,14 +1,29 @@
 """Transcripts for tests of the analysis: any that can be, and long real ones."""
 
 import functools
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
 
+import structlog
 from hypothesis import strategies as st
 
+from openrouter_client.asking import Answer, Check
+from openrouter_client.request import Question
+from openrouter_client.usage import Usage
+from services.openrouter.analysis import Analyst
+from services.openrouter.blocks import make_blocks
+from services.openrouter.languages import output_language, spoken_language
+from services.openrouter.payload import AnalyzePayload
+from services.openrouter.questions import Asker
+from services.openrouter.result import build_result, check_draft
 from services.openrouter.transcript import Segment, Transcript
 
-WORDS_PER_SECOND = 2.5
-WORDS_PER_HOUR = 11_667  # 35,000 in three hours
+WORDS_PER_HOUR = 11_667  # 35,000 in three hours, an episode of lively talk
+WORDS_PER_SECOND = WORDS_PER_HOUR / 3600
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00[]"), min_size=1, max_size=120)
 
@@ -44,3 +59,65 @@ def sentences(samples: Path, name: str, *, hours: float) -> list[Segment]:
             segments.append(Segment(line.strip(), round(at, 2), round(end, 2)))
             at, words = end, words + count
     return segments
+
+
+class Scripted:
+    """A model that says what a function says, held to a question's form as the real one is, on paper."""
+
+    is_usable = True
+
+    def __init__(self, say: Callable[[Question], dict[str, Any]], *, context_tokens: int = 1_000_000) -> None:
+        self._say, self.context_tokens = say, context_tokens
+        self.questions: list[Question] = []
+
+    def ask(self, question: Question, job: object, ctx: object, *, check: Check, **_: Any) -> Answer:
+        self.questions.append(question)
+        data = self._say(question)
+        problems = check(data)
+        assert not problems, problems
+        return Answer(
+            data=data, text="", generation_id=f"gen-{len(self.questions)}", model="test/model", provider="Test",
+            usage=Usage(100, 10), cost_usd=Decimal("0.001"), cost_source="provider", finish_reason="stop",
+            is_reused=False, is_cache_hit=False, is_possible_duplicate=False, is_repaired=False,
+        )  # fmt: skip
+
+
+class Silent:
+    """A context that only remembers what was reported."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.log = structlog.get_logger()
+
+    def progress(self, fraction: float | None, note: str | None = None) -> None:
+        if note:
+            self.notes.append(note)
+
+
+def analysed(
+    model: Scripted, transcript: Transcript, *, single_tokens: int = 100_000, **payload: Any
+) -> tuple[dict[str, Any], list[str]]:
+    """The result for a transcript, by the same steps as the handler's, and the progress notes."""
+    read = AnalyzePayload(text="a", **payload)
+    job: Any = SimpleNamespace(id=UUID(int=7), payload=read)
+    ctx: Any = Silent()
+    spoken = spoken_language(transcript)
+    language = output_language(read.output_language, spoken, "nb")
+    blocks = make_blocks(transcript)
+    asker = Asker(job.id, language, frozenset(read.wants), read.hints, model.context_tokens)
+    told: Any = model
+    draft = Analyst(told, job, ctx, asker, transcript, blocks, single_tokens=single_tokens).draft()
+    checked = check_draft(draft, blocks, transcript, read)
+    return build_result(read, transcript, spoken, language, draft, checked, model="test/model"), ctx.notes
+
+
+def empty_answer(question: Question, **fields: Any) -> dict[str, Any]:
+    """An answer of the question's form: `fields` where they are asked for, else a word or nothing."""
+    properties = question.schema.schema["properties"]
+    blank = {name: "Om ost" if part["type"] == "string" else [] for name, part in properties.items()}
+    return blank | {name: value for name, value in fields.items() if name in properties}
+
+
+def material(question: Question) -> str:
+    """What stands in the fence."""
+    return question.messages[1].text
