@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -20,7 +20,9 @@ from sidelinja_jobs.models import Claim, Job
 from sidelinja_jobs.run import Run
 from sidelinja_jobs.settings import DatabaseSettings
 from tests.databases import Database
-from tests.openrouter_standin import StandIn
+
+if TYPE_CHECKING:
+    from tests.openrouter_standin import StandIn  # takes a second, which a worker of the tests need not pay
 
 SCHEMA = AnswerSchema(
     "summary", "1",
@@ -45,7 +47,7 @@ def check(data: object) -> list[str]:
 class Asking:
     """A job and what it takes to ask for it. `budgets` and other settings as in the environment's classes."""
 
-    def __init__(self, database: Database, standin: StandIn, **settings: Any) -> None:
+    def __init__(self, database: Database, standin: "StandIn", **settings: Any) -> None:
         self.database, self.standin = database, standin
         defaults: dict[str, Any] = {
             "api_key": standin.key,
