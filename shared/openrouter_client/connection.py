@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -85,7 +86,6 @@ class Connection:
         self._base_url = base_url
         self._read_seconds = min(read_seconds, total_seconds)
         self._total_seconds = total_seconds
-        self._tls: ssl.SSLContext | None = None
         self._http: httpx.Client | None = None
         self._streams: list[Any] = []
 
@@ -138,14 +138,13 @@ class Connection:
 
     def _client(self) -> httpx.Client:
         if self._http is None:
-            self._tls = self._tls or httpx.create_ssl_context()
             self._streams.clear()
             self._http = httpx.Client(
                 timeout=self.timeout,
                 limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEPALIVE_SECONDS),
                 follow_redirects=False,
                 trust_env=not is_loopback(self._base_url),  # a proxy cannot reach what listens here
-                verify=self._tls,
+                verify=_tls(),
                 headers={"User-Agent": f"jobbko/{VERSION}", "Accept-Encoding": "gzip"},
             )
         return self._http
@@ -163,6 +162,12 @@ class Connection:
                     message = f"the answer is longer than {LONGEST_BODY} bytes"
                     raise TroubleError(Verdict(Kind.RETRY, "upstream", message))
                 yield piece
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """One for the process: the certificates take a megabyte and a twentieth of a second each time."""
+    return httpx.create_ssl_context()
 
 
 def is_loopback(url: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from openrouter_client.content import Finish, finish_of, first_choice, text_of
+from openrouter_client.content import first_choice, text_of
 from openrouter_client.stream import Collector
 from openrouter_client.unicode_text import parse_json, sound_text, sound_value
 
@@ -32,18 +32,15 @@ class Received:
         return self._collector is not None and self._collector.is_done
 
     @property
-    def is_refusal(self) -> bool:
-        """Whether the status alone says that there will be no answer, so that a cut body matters little."""
-        return self.status is not None and self.status >= 400
+    def survives_a_cut(self) -> bool:
+        """Whether what came is enough: the status alone says no, or the model had ended before the line broke."""
+        has_ended = self._collector is not None and self._collector.is_whole
+        return has_ended or (self.status is not None and self.status >= 400)
 
     @property
     def is_whole(self) -> bool:
-        """False for a stream that came to no end: neither its word for it, nor a finish_reason, nor an error."""
-        if self._collector is None or self._collector.is_done:
-            return True
-        body = self.body or {}
-        choice = first_choice(body)
-        return "error" in body or "error" in choice or finish_of(choice)[0] is not Finish.NONE
+        """False for a stream that came to no end."""
+        return self._collector is None or self._collector.is_whole
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
         self.status, self.headers = status, headers
@@ -60,7 +57,7 @@ class Received:
 
     def end(self, *, is_cut: bool) -> None:
         """Makes body and text of what came; of an answer that was cut nothing, since half of one may look whole."""
-        if is_cut and not self.is_refusal:
+        if is_cut and not self.survives_a_cut:
             return
         raw = b"".join(self._pieces)
         self._pieces = []

@@ -76,9 +76,9 @@ class Collector:
         return value if isinstance(value, str) and value else None
 
     @property
-    def is_empty(self) -> bool:
-        """Nothing that belongs to an answer came."""
-        return not self._fields
+    def is_whole(self) -> bool:
+        """Whether the answer came to its end: by the stream's word, a finish_reason, or an error."""
+        return self.is_done or "error" in self._fields or not self._choice.keys().isdisjoint(("finish_reason", "error"))
 
     def feed(self, received: bytes) -> None:
         for data in self._reader.feed(received):

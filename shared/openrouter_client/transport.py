@@ -155,7 +155,7 @@ def _receive(connection: Connection, asked: Asked, flight: Flight, received: Rec
 
 
 def _judge_completion(received: Received, trouble: Verdict | None) -> Verdict:
-    if trouble is not None and not received.is_refusal:
+    if trouble is not None and not received.survives_a_cut:
         return trouble
     verdict = classify(received.status or 0, received.headers, _content(received))
     if not received.is_whole:
@@ -165,7 +165,7 @@ def _judge_completion(received: Received, trouble: Verdict | None) -> Verdict:
 
 
 def _judge_document(received: Received, trouble: Verdict | None) -> Verdict:
-    if trouble is not None and not received.is_refusal:
+    if trouble is not None and not received.survives_a_cut:
         return trouble
     body = received.body
     if body is not None and 200 <= (received.status or 0) < 300 and find_error(body) is None:
