@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from openrouter_client.ledger import Reservation
+from openrouter_client.metrics import OUTCOMES
 from openrouter_client.outcomes import (
     TooLongError,
     TruncatedError,
@@ -102,6 +103,10 @@ def test_every_verdict_that_is_no_answer_is_an_error() -> None:
     for kind in Kind:
         if kind is not Kind.OK:
             assert isinstance(raised(kind), HandlerError)
+
+
+def test_every_verdict_has_its_count() -> None:
+    assert {kind.value for kind in Kind} <= set(OUTCOMES)
 
 
 def test_the_message_names_the_provider_and_the_next_step() -> None:
