@@ -1,7 +1,8 @@
 """What the server offers: context, parameters and prices of the models, kept for hours.
 
-OpenRouter is asked (GET /models); a server of one's own is what the settings say, and costs nothing. Where the
-catalogue cannot be had, prices are the upper limits that every request carries, so that a budget still holds.
+OpenRouter is asked (GET /models, whose list is whole when no page is asked for); a server of one's own is what the
+settings say, and costs nothing. Where the catalogue cannot be had, prices are the upper limits that every request
+carries, so that a budget still holds.
 """
 
 import time
@@ -98,7 +99,7 @@ class Catalogue:
             and f"{model} takes no JSON schema, so the form of its answers is only asked for",
             price
             and (price.prompt > limit.prompt or price.completion > limit.completion)
-            and f"{model} costs {price.prompt * PER_MILLION:f} and {price.completion * PER_MILLION:f} USD per million "
+            and f"{model} costs {_per_million(price.prompt)} and {_per_million(price.completion)} USD per million "
             "tokens, more than OPENROUTER_MAX_PRICE_PROMPT and OPENROUTER_MAX_PRICE_COMPLETION allow",
         )
         return "; ".join(text for text in found if text) or None
@@ -166,8 +167,8 @@ def _price(pricing: Mapping[str, Any], prompt_tokens: int, at: datetime) -> Pric
     """The base price with the overrides that apply, later ones first; None when it is not fixed (-1) or not told."""
     told = dict(pricing)
     overrides = pricing.get("overrides")
-    for override in overrides if isinstance(overrides, list) else ():
-        if _applies(as_mapping(override), prompt_tokens, at.astimezone(UTC)):
+    for override in map(as_mapping, overrides if isinstance(overrides, list) else ()):
+        if _applies(override, prompt_tokens, at.astimezone(UTC)):
             told |= {name: override[name] for name in ("prompt", "completion", "request") if name in override}
     prompt, completion = money(told.get("prompt")), money(told.get("completion"))
     request = money(told.get("request")) or Decimal(0)
@@ -188,6 +189,10 @@ def _applies(override: Mapping[str, Any], prompt_tokens: int, at: datetime) -> b
         return True
     clock = at.hour * 100 + at.minute
     return start <= clock < end if start <= end else clock >= start or clock < end
+
+
+def _per_million(price: Decimal) -> str:
+    return f"{(price * PER_MILLION).normalize():f}"
 
 
 def _count(value: object) -> int | None:
