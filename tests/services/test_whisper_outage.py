@@ -28,7 +28,7 @@ FIRST_ATTEMPT = (
 )
 # The worker, told to lose patience with its engine after seconds instead of minutes.
 IMPATIENT = (
-    "import sys; from services.whisper import pace; pace.LEAST_SECONDS, pace.SILENT_UNITS = 4.0, 4.0; "
+    "import sys; from services.whisper import pace; pace.LEAST_SECONDS, pace.SILENT_UNITS = 8.0, 4.0; "
     "from services.whisper.__main__ import main; sys.exit(main())"
 )
 # The worker without root's right to write where its own folder's mode forbids it (CAP_DAC_OVERRIDE, _READ_SEARCH).
