@@ -129,6 +129,8 @@ class Account:
         if not self._caches(call):
             return None
         with self._lock:
+            if call.headers.get("x-openrouter-cache-clear", "").lower() == "true":
+                self._cached.pop(_cache_key(call), None)
             source, expires = self._cached.get(_cache_key(call), (None, 0.0))
             now = self._clock()
             if source is None or now >= expires:
@@ -165,8 +167,8 @@ class Account:
             return {"data": _key_report(spent, float(self.balance))}
 
     def _keep(self, generation: Generation) -> None:
-        call = generation.call
-        if self._caches(call) and generation.answer.error is None and generation.answer.choices == "one":
+        call, answer = generation.call, generation.answer
+        if self._caches(call) and answer.choices == "one" and answer.finish_reason not in (None, "error"):
             with self._lock:
                 self._cached[_cache_key(call)] = (generation, self._clock() + _ttl(call))
 

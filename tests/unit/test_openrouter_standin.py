@@ -275,11 +275,13 @@ def test_what_the_cache_tells_apart(standin: StandIn, client: httpx.Client) -> N
         ask(client, CACHED, stream=True),
         ask(client, CACHED, seed=1),
         client.post("chat/completions", json=dict(reversed(BODY.items())), headers=CACHED),
+        ask(client, CACHED | {"X-OpenRouter-Cache-Clear": "true"}),
         ask(client),
     ]
 
-    assert [answer.headers.get("X-OpenRouter-Cache-Status") for answer in others] == ["MISS", "MISS", "MISS", None]
-    assert standin.billed_count == 5
+    statuses = [answer.headers.get("X-OpenRouter-Cache-Status") for answer in others]
+    assert statuses == ["MISS", "MISS", "MISS", "MISS", None]
+    assert standin.billed_count == 6
 
 
 def test_cache_forgets_in_time_and_keeps_no_failure_and_nothing_of_a_zdr_account() -> None:
