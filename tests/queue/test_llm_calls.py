@@ -1,7 +1,5 @@
-"""The ledger of paid calls: who may write it, what follows what, and budgets that hold whoever races for them."""
+"""The ledger of paid calls: who may write it, and what follows what."""
 
-import hashlib
-import threading
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -12,68 +10,14 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from sidelinja_jobs import queue
-from sidelinja_jobs.models import Claim
 from tests.databases import Database
-from tests.sessions import claim_one, expire, refused, run_in_threads, worker_session
-
-RESERVE = """select * from reserve_llm_call(%(job_id)s, %(token)s, %(step)s, %(hash)s, 'a/model', %(usd)s, %(job)s,
-                                            %(day)s, %(type_day)s, %(duplicate)s)"""
-SETTLE = "select settle_llm_call(%s, %s, %s, %s, %s, %s)"
-
-
-def hash_of(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-class Caller:
-    """A run of a job, on a worker's own connection."""
-
-    def __init__(self, conn: Any, claim: Claim) -> None:
-        self.conn, self.claim = conn, claim
-
-    def reserve(self, usd: object = "0.5", *, question: str = "q", **budgets: Any) -> dict[str, Any]:
-        values = {"job": 100, "day": 100, "type_day": None, "duplicate": False, "step": "whole"} | budgets
-        values |= {"job_id": self.claim.id, "token": self.claim.lease_token, "usd": usd, "hash": hash_of(question)}
-        row: dict[str, Any] = self.conn.execute(RESERVE, values).fetchone()
-        return row
-
-    def send(self, usd: object = "0.5", **more: Any) -> UUID:
-        call_id: UUID = self.reserve(usd, **more)["call_id"]
-        self.conn.execute("select mark_llm_call_sent(%s)", (call_id,))
-        return call_id
-
-    def settle(self, call_id: UUID, state: str, cost: object, source: str, **details: Any) -> None:
-        self.conn.execute(SETTLE, (call_id, state, cost, source, Jsonb(details), details.get("response")))
-
-    def find(self, question: str = "q") -> list[dict[str, Any]]:
-        parameters = (self.claim.id, self.claim.lease_token, "whole", hash_of(question))
-        rows: list[dict[str, Any]] = self.conn.execute(
-            "select * from find_llm_calls(%s, %s, %s, %s)", parameters
-        ).fetchall()
-        return rows
+from tests.queue.llm_caller import SETTLE, Caller, call_of, hash_of, new_caller, next_run
+from tests.sessions import expire, refused, worker_session
 
 
 @pytest.fixture
 def caller(database: Database) -> Caller:
     return new_caller(database)
-
-
-def new_caller(database: Database, worker_id: str = "w1") -> Caller:
-    conn = worker_session(database, worker_id=worker_id)
-    database.enqueue()
-    return Caller(conn, claim_one(conn, worker_id=worker_id))
-
-
-def next_run(database: Database, caller: Caller) -> Caller:
-    """The job's next run, after its present one died."""
-    expire(database, caller.claim.id)
-    queue.sweep(caller.conn)
-    database.rows("update job_queue set scheduled_for = now() where id = %s", caller.claim.id)
-    return Caller(caller.conn, claim_one(caller.conn))
-
-
-def call_of(database: Database, call_id: UUID) -> dict[str, Any]:
-    return database.row("select * from llm_call where id = %s", call_id)
 
 
 # ---------------------------------------------------------------- the life of a call
@@ -246,110 +190,6 @@ def test_answers_of_no_use_are_not_found_again_but_stay_paid(database: Database,
     assert caller.find() == []
     assert caller.reserve("1", job="1.1")["outcome"] == "job"
     assert caller.reserve("0.5", job="1.1")["outcome"] == "reserved"
-
-
-# ---------------------------------------------------------------- budgets
-
-
-def test_a_budget_says_what_is_left_of_it(database: Database, caller: Caller) -> None:
-    first = caller.send("2", question="a", day=3)
-    caller.settle(first, "received", "0.75", "provider", response="{}")
-
-    told = caller.reserve("2", question="b", day="2.5")
-
-    assert (told["call_id"], told["outcome"]) == (None, "day")
-    assert (told["spent_usd"], told["budget_usd"]) == (Decimal("0.75"), Decimal("2.5"))
-    assert caller.reserve("1.75", question="b", day="2.5")["outcome"] == "reserved"
-
-
-def test_each_budget_is_held_and_the_worst_is_named(caller: Caller) -> None:
-    caller.settle(caller.send("1", question="a"), "received", 1, "provider", response="{}")
-
-    assert caller.reserve(1, question="b", job="1.5", day=1, type_day=1)["outcome"] == "job"
-    assert caller.reserve(1, question="b", day="1.5")["outcome"] == "day"
-    assert caller.reserve(1, question="b", type_day="1.5")["outcome"] == "type_day"
-    assert caller.reserve(2, question="b", day="1.5", type_day=5)["outcome"] == "never"
-    assert caller.reserve(2, question="b", day=5, type_day="1.5")["outcome"] == "never"
-    assert caller.reserve(1, question="b", job=None, day=None, type_day=None)["outcome"] == "reserved"
-
-
-def test_money_that_may_come_back_is_worth_waiting_for(database: Database, caller: Caller) -> None:
-    flying = caller.send("2")
-    other = new_caller(database, "w2")
-
-    told = other.reserve("2", day=3)
-    assert (told["outcome"], told["spent_usd"], told["in_flight_usd"]) == ("in_flight", 0, 2)
-
-    caller.settle(flying, "received", "0.01", "provider", response="{}")
-    assert other.reserve("2", day=3)["outcome"] == "reserved"
-
-
-def test_another_type_spends_of_the_day_but_not_of_the_types_day(database: Database, caller: Caller) -> None:
-    caller.settle(caller.send("1"), "received", 1, "provider", response="{}")
-    conn = worker_session(database, job_type="other_job", worker_id="w2")
-    database.enqueue("other_job")
-    other = Caller(conn, claim_one(conn, "other_job", "w2"))
-
-    assert other.reserve(1, day="1.5")["outcome"] == "day"
-    assert other.reserve(1, day=2, type_day=1)["outcome"] == "reserved"
-
-
-def test_the_day_turns_at_midnight_utc_and_the_jobs_money_does_not(database: Database, caller: Caller) -> None:
-    call_id = caller.send("1", question="a")
-    caller.settle(call_id, "received", 1, "provider", response="{}")
-    assert caller.reserve(1, question="b", day="1.5")["outcome"] == "day"
-
-    database.rows("update llm_call set day = day - 1")
-
-    assert caller.reserve(1, question="b", day="1.5", job="1.5")["outcome"] == "job"
-    assert caller.reserve(1, question="b", day="1.5", job=3)["outcome"] == "reserved"
-    today = database.value("select (now() at time zone 'UTC')::date")
-    assert database.value("select max(day) from llm_call") == today
-
-
-def test_a_sessions_time_zone_moves_no_midnight(database: Database, caller: Caller) -> None:
-    caller.conn.execute("set time zone 'Pacific/Kiritimati'")  # 14 hours ahead: tomorrow, for most of the day
-
-    caller.reserve()
-
-    assert database.value("select day = (now() at time zone 'UTC')::date from llm_call")
-
-
-def test_a_budget_is_not_reserved_from_an_old_view_of_the_table(caller: Caller) -> None:
-    caller.conn.execute("begin isolation level repeatable read")
-
-    with refused("JQ002", "read committed"):
-        caller.reserve()
-
-
-def test_ten_at_once_never_spend_more_than_the_day_has(database: Database) -> None:
-    """Ten connections, each with its job, reserve, send and settle as fast as they can: 0.3 each of 2 there are."""
-    callers = [new_caller(database, f"w{number}") for number in range(10)]
-    barrier = threading.Barrier(10)
-    over: list[Decimal] = []
-    total = "select coalesce(sum(charged_usd), 0) from llm_call where day = (now() at time zone 'UTC')::date"
-
-    def spend(number: int) -> None:
-        caller = callers[number]
-        with psycopg.connect(database.dsn(), autocommit=True) as watching:
-            barrier.wait(10)
-            for turn in range(400):
-                told = caller.reserve("0.3", question=str(turn), day=2)
-                (spent,) = watching.execute(total).fetchone() or (None,)
-                over.extend([spent] if spent > 2 else [])
-                if told["outcome"] == "day":
-                    return
-                if told["outcome"] == "in_flight":  # until others have settled
-                    continue
-                caller.conn.execute("select mark_llm_call_sent(%s)", (told["call_id"],))
-                caller.settle(told["call_id"], "received", "0.1", "provider", response="{}")
-
-    run_in_threads(spend, 10)
-
-    assert over == []
-    spent = database.value(total)
-    assert Decimal("1.7") < spent <= 2  # used up all the same: the last 0.3 cannot be reserved
-    assert database.value("select count(*) from llm_call where state = 'received'") * Decimal("0.1") == spent
 
 
 # ---------------------------------------------------------------- rights

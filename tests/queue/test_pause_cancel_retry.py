@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sidelinja_jobs import queue
-from sidelinja_jobs.errors import NotAllowedError, RefusedError
+from sidelinja_jobs.errors import RefusedError
 from tests.databases import Database
 from tests.sessions import claim_one, make_due, refused, worker_session
 
@@ -17,8 +17,7 @@ def in_hours(hours: float) -> datetime:
 
 def pause_of(database: Database, job_type: str = "test_job") -> dict[str, Any]:
     return database.row(
-        "select pause_origin, pause_reason, pause_class, paused_until, paused_at from job_type where name = %s",
-        job_type,
+        "select pause_origin, pause_reason, paused_until, paused_at from job_type where name = %s", job_type
     )
 
 
@@ -75,37 +74,6 @@ def test_a_workers_pause_that_is_over_already_lasts_a_second(database: Database)
     assert queue.claim(conn, "test_job", "w1", 1) == []
     pause = pause_of(database)
     assert timedelta(seconds=0.9) < pause["paused_until"] - pause["paused_at"] < timedelta(seconds=1.1)
-
-
-def test_a_worker_takes_back_its_own_pause_for_one_cause_alone(database: Database, operator: Any) -> None:
-    conn = worker_session(database)
-    for origin, pause_class, is_lifted in (
-        ("worker", "no_api_key", True),
-        ("worker", "credits", False),
-        ("worker", None, False),
-        ("budget", "no_api_key", False),
-    ):
-        queue.pause_job_type(conn, "test_job", in_hours(1), "x", origin, pause_class)
-
-        assert queue.resume_own_pause(conn, "test_job", ["no_api_key", "auth"]) is is_lifted
-        assert (pause_of(database)["paused_at"] is None) is is_lifted
-    operator.execute("select pause_job_type('test_job', null, 'x', 'operator', 'no_api_key')")
-
-    assert not queue.resume_own_pause(conn, "test_job", ["no_api_key"])
-    assert pause_of(database)["pause_origin"] == "operator"
-    with pytest.raises(NotAllowedError):
-        queue.resume_own_pause(conn, "foreign_job", ["no_api_key"])
-
-
-def test_the_cause_of_a_pause_goes_with_it(database: Database, operator: Any) -> None:
-    conn = worker_session(database)
-    queue.pause_job_type(conn, "test_job", in_hours(1), "x", "worker", "auth")
-
-    operator.execute("select resume_job_type('test_job')")
-    queue.pause_job_type(conn, "test_job", in_hours(1), "x", "worker")
-
-    assert pause_of(database)["pause_class"] is None
-    assert not queue.resume_own_pause(conn, "test_job", ["auth"])
 
 
 def test_a_worker_must_say_until_when_and_may_not_pose_as_the_operator(database: Database) -> None:
