@@ -1,9 +1,10 @@
 """Files of an analysis, below OUTPUT_ROOT: chapters for the feed (JSON chapters 1.2 of Podcasting 2.0), show notes."""
 
+import contextlib
 import errno
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -41,17 +42,29 @@ class Target:
         """The path of a file below the root."""
         return str(PurePosixPath(self.folder, self.stem + SUFFIXES[kind]))
 
+    def require_writable(self) -> None:
+        """Makes the folder; raises PermanentError when files cannot be made in it."""
+        with self._folder() as folder:
+            if not os.access(f"/proc/self/fd/{folder}", os.W_OK | os.X_OK):
+                raise _not_writable(f"{str(self.root / self.folder)!r} may not be written by uid {os.getuid()}")
+
     def write(self, files: dict[OutputKind, str], mark: str) -> dict[str, str]:
         """Writes each file whole; returns the paths. `mark` names the temporary files.
 
         Raises:
             DiskFullError, PermanentError: there is no room; the folder may not be written, or is a link.
         """
+        with self._folder() as folder:
+            for kind, text in files.items():
+                write_whole(folder, PurePosixPath(self.path(kind)).name, f".{mark}.{kind}.part", text.encode())
+            os.fsync(folder)
+        return {kind: self.path(kind) for kind in files}
+
+    @contextlib.contextmanager
+    def _folder(self) -> Iterator[int]:
         try:
             with folder_beneath(self.root, self.folder, make=True) as folder:
-                for kind, text in files.items():
-                    write_whole(folder, PurePosixPath(self.path(kind)).name, f".{mark}.{kind}.part", text.encode())
-                os.fsync(folder)
+                yield folder
         except OSError as error:
             where = str(self.root / self.folder)
             if error.errno in FULL:
@@ -62,7 +75,6 @@ class Target:
             if error.errno in REFUSED:
                 raise _not_writable(f"{where!r}: {error.strerror}, for uid {os.getuid()}") from error
             raise
-        return {kind: self.path(kind) for kind in files}
 
 
 def find_target(root: Path | None, payload: AnalyzePayload, audio_path: str | None, job_id: UUID) -> Target | None:
@@ -92,7 +104,9 @@ def find_target(root: Path | None, payload: AnalyzePayload, audio_path: str | No
             f"output_path has a name of more than {LONGEST_NAME_BYTES - longest} bytes. Next: choose a shorter one",
             error_class="name_too_long",
         )
-    return Target(root, str(given.parent), given.name)
+    target = Target(root, str(given.parent), given.name)
+    target.require_writable()
+    return target
 
 
 def render_files(
