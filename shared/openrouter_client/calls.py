@@ -111,7 +111,7 @@ class Calls:
             usage=replace(told, cost_usd=call.cost_usd, cost_source=source),
             generation_id=call.generation_id,
             is_reused=True,
-            is_possible_duplicate=call.is_possible_duplicate,
+            is_possible_duplicate=call.is_possible_duplicate and source is not CostSource.CACHE,
         )
         if self._metrics is not None:
             self._metrics.requests["reused"].inc()
@@ -131,6 +131,8 @@ class Calls:
         if cost is None:
             return call
         self._ledger.settle(call.id, Settlement("unknown", cost, CostSource.GENERATION))
+        if self._metrics is not None:
+            self._metrics.record_cost(cost)
         return replace(call, cost_usd=cost)
 
     def _refuse_if_lost_too_often(self, step: str, request: ChatRequest, lost: Sequence[PastCall]) -> None:
@@ -143,7 +145,7 @@ class Calls:
             f"the same question was sent {len(counted)} times without an answer, and may be paid for each time; last: "
             f"{last.error_msg or last.error_class}. Next: look at the provider's activity, then retry the job, which "
             "asks again",
-            error_class=last.error_class or "timeout",
+            error_class=last.error_class if last.error_class in ("timeout", "upstream") else "transport",
         )
 
     def _reserve(self, step: str, request: ChatRequest, *, is_again: bool) -> UUID:

@@ -1,11 +1,14 @@
 """A model to ask, on the stand-in, for a job that a worker of the test holds; without a worker process."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import structlog
 
+from openrouter_client import calls
 from openrouter_client.asking import Answer, LanguageModel
 from openrouter_client.catalogue import Catalogue
 from openrouter_client.metrics import ModelMetrics
@@ -119,3 +122,13 @@ class Asking:
 
     def _connect(self, purpose: str) -> Any:
         return connect(self._database_settings, name=f"test {purpose}")
+
+
+def each_asking(database: Database, standin: "StandIn", monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
+    """For a fixture: a job whose lease outlasts the test, and short waits for what a generation cost."""
+    monkeypatch.setattr(calls, "GENERATION_WAITS_SECONDS", (0.0, 0.1, 0.1))
+    asking = Asking(database, standin)
+    database.rows("update job_type set lease_seconds = 600 where name = 'test_job'")
+    yield asking
+    asking.close()
+    assert standin.contract_problems == []

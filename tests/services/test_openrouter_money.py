@@ -1,0 +1,103 @@
+"""Budgets, prices and costs of asking."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from sidelinja_jobs.errors import (
+    PauseJobTypeError,
+    PermanentError,
+)
+from tests.databases import Database
+from tests.openrouter_standin import StandIn, faults
+from tests.services.asking_support import Asking, each_asking
+
+
+@pytest.fixture
+def asking(database: Database, standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
+    yield from each_asking(database, standin, monkeypatch)
+
+
+# ---------------------------------------------------------------- money
+
+
+def test_the_jobs_budget_ends_the_job_with_the_numbers(asking: Asking, standin: StandIn) -> None:
+    with pytest.raises(PermanentError, match=r"job's budget of 0\.0001 USD") as caught:
+        asking.ask(max_cost_usd=Decimal("0.0001"))
+
+    assert caught.value.error_class == "budget_exceeded"
+    assert standin.chats == []
+
+
+def test_a_payload_cannot_raise_the_budget_of_the_settings(asking: Asking) -> None:
+    asking.with_settings(job_budget_usd=Decimal("0.0001"))
+
+    with pytest.raises(PermanentError, match=r"job's budget of 0\.0001 USD"):
+        asking.ask(max_cost_usd=Decimal(50))
+
+
+def test_a_spent_day_rests_the_type_until_midnight(asking: Asking, standin: StandIn) -> None:
+    asking.with_settings(day_budget_usd=Decimal("0.0035"))
+    asking.ask()
+    asking.database.rows("update llm_call set cost_usd = 0.003")
+
+    with pytest.raises(PauseJobTypeError, match="OPENROUTER_DAY_BUDGET_USD") as caught:
+        asking.ask(asking.question("Et spørsmål til"))
+
+    assert (caught.value.origin, caught.value.until.hour, caught.value.until.minute) == ("budget", 0, 0)
+    assert len(standin.chats) == 1
+
+
+def test_the_dearest_of_the_models_is_what_a_call_can_cost(asking: Asking, standin: StandIn) -> None:
+    asking.ask()
+    asking.with_settings(fallback_models="openai/gpt-small", cache_seconds=0)
+    asking.ask(asking.question("dyrere i ledd"))
+
+    cheap, dear = asking.calls()
+    assert dear["reserved_usd"] > cheap["reserved_usd"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "source"),
+    [(faults.usage("none", None), "generation"), (faults.usage("zeros", dict.fromkeys(
+        ("prompt_tokens", "completion_tokens", "total_tokens", "cost"), 0)), "generation")],
+)  # fmt: skip
+def test_a_cost_that_the_answer_does_not_tell_is_asked_for(
+    asking: Asking, standin: StandIn, fault: Any, source: str
+) -> None:
+    standin.script(fault)
+
+    answer = asking.ask()
+
+    assert (answer.cost_source, answer.cost_usd) == (source, standin.billing[0].cost)
+    assert asking.states() == [("received", source)]
+
+
+def test_a_cost_that_nobody_tells_is_estimated_and_said_to_be(database: Database) -> None:
+    with StandIn(generation_lag_seconds=60) as standin:
+        asking = Asking(database, standin)
+        standin.script(faults.usage("none", None))
+
+        answer = asking.ask()
+
+        assert answer.cost_source == "estimate"
+        assert answer.cost_usd > 0
+        assert "the cost is an estimate" in answer.warnings
+        asking.close()
+
+
+def test_a_key_of_ones_own_at_the_provider_pays_both(asking: Asking, standin: StandIn) -> None:
+    standin.script(faults.byok(0.02, 0.001))
+
+    assert asking.ask().cost_usd == Decimal("0.021")
+
+
+def test_another_model_than_the_one_asked_for_is_told(asking: Asking, standin: StandIn) -> None:
+    standin.script(faults.answered_by("openai/gpt-small"))
+
+    answer = asking.ask()
+
+    assert answer.warnings == ("openai/gpt-small answered, google/gemini-2.5-flash was asked",)
+    assert asking.calls()[0]["model_used"] == "openai/gpt-small"
