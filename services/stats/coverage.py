@@ -1,0 +1,98 @@
+"""Which bytes of a file a response carried (R2 to R7), and unions of such ranges (R14, R17).
+
+What counts is the answer: status and `Content-Range`, not what the request's `Range` asked for. `size` is what Caddy
+handed to the socket, an upper bound of what arrived.
+"""
+
+import re
+from collections.abc import Iterable
+
+from services.stats.lines import Line
+
+Span = tuple[int, int]  # first byte, byte after the last
+
+LARGEST_FILE = 1 << 50
+_PROBE_BYTES = 2
+_MOST_RANGES = 1000  # of one request; Caddy answers more than a few with the whole file
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", re.ASCII)
+_RANGE = re.compile(r"\s*(\d{0,15})-(\d{0,15})\s*", re.ASCII)
+
+
+def whole_coverage(size: int, total: int) -> Span:
+    """R2: status 200, from the start to as much as was handed out; more than the file has is no more than the file."""
+    return (0, min(size, total) if total else size)
+
+
+def single_coverage(content_range: str, size: int) -> tuple[Span, int, bool] | None:
+    """R3 and R6: the span, the file's size (0 when not said), and whether it is a probe of two bytes at most.
+
+    None when the header is no range of a file.
+    """
+    found = _CONTENT_RANGE.fullmatch(content_range)
+    if found is None:
+        return None
+    first, last, total = int(found[1]), int(found[2]), 0 if found[3] == "*" else int(found[3])
+    if last < first or (total and last >= total):
+        return None
+    return (first, min(last + 1, first + size)), total, last - first < _PROBE_BYTES
+
+
+def multiple_coverage(asked: str, size: int, total: int) -> tuple[list[Span], bool]:
+    """R4 and R6: an answer in several parts has no Content-Range; the request's ranges, cut at the file's end.
+
+    They are cut at `size`, too, which includes the heads of the parts and so bounds the sum from above. Without a
+    known file size (0) a range from the end (`-500`) cannot be placed and is left out.
+    """
+    unit, _, text = asked.partition("=")
+    spans: list[Span] = []
+    left = size
+    wanted = 0
+    for part in text.split(",", _MOST_RANGES)[:_MOST_RANGES] if unit.strip().lower() == "bytes" else ():
+        span = _placed(part, total)
+        if span is None:
+            continue
+        wanted += span[1] - span[0]
+        taken = min(span[1] - span[0], left)
+        if taken > 0:
+            spans.append((span[0], span[0] + taken))
+            left -= taken
+    return spans, 0 < wanted <= _PROBE_BYTES
+
+
+def total_of(line: Line) -> int:
+    """The file's size as a 200 says it, 0 when it does not."""
+    headers = line.resp_headers
+    values = headers.content_length if headers is not None else None
+    if not values:
+        return 0
+    text = values[0]
+    return int(text) if len(text) < 16 and text.isascii() and text.isdigit() else 0
+
+
+def union_of(spans: Iterable[Span]) -> list[Span]:
+    """Disjoint, sorted spans that cover the same bytes; neighbours that touch become one (R17)."""
+    merged: list[Span] = []
+    for first, end in sorted(span for span in spans if span[0] < span[1]):
+        if merged and first <= merged[-1][1]:
+            if end > merged[-1][1]:
+                merged[-1] = (merged[-1][0], end)
+        else:
+            merged.append((first, end))
+    return merged
+
+
+def covered_bytes(spans: Iterable[Span]) -> int:
+    """How many different bytes the spans cover."""
+    return sum(end - first for first, end in union_of(spans))
+
+
+def _placed(part: str, total: int) -> Span | None:
+    found = _RANGE.fullmatch(part)
+    if found is None or not (found[1] or found[2]):
+        return None
+    if not found[1]:  # the last so many bytes
+        return (max(0, total - int(found[2])), total) if total else None
+    first = int(found[1])
+    end = int(found[2]) + 1 if found[2] else (total or LARGEST_FILE)
+    end = min(end, total) if total else end
+    return (first, end) if first < end else None
