@@ -57,8 +57,8 @@ class Asking:
             "base_url": standin.base_url,
             "profile": "generic" if standin.is_generic else "openrouter",
             "model": "google/gemini-2.5-flash",
-            "read_seconds": 1.0,
-            "total_seconds": 20.0,
+            "read_seconds": 20.0,
+            "total_seconds": 40.0,
         }
         self.settings = ClientSettings(**(defaults | settings))
         self.doubts = 0

@@ -63,13 +63,16 @@ def test_the_ledger_holds_the_call_before_during_and_after(
 
 
 def test_the_generations_id_is_stored_before_the_answer(asking: Asking, standin: StandIn, database: Database) -> None:
+    asking.ask(asking.question("Først noe annet, som vekker tjeneren"))
+    asking.with_settings(read_seconds=1.0)
     standin.script(faults.silent_halfway())
 
     with pytest.raises(HandlerError):
         asking.ask()
 
-    (call,) = asking.calls()
+    call = asking.calls()[-1]
     assert call["generation_id"].startswith("gen-")
+    assert call["state"] == "unknown"
 
 
 # ---------------------------------------------------------------- never twice
@@ -140,7 +143,7 @@ def test_a_lost_call_is_paid_again_once_and_flagged_where_nothing_has_it(asking:
 
 
 def test_a_question_that_is_lost_again_and_again_is_not_paid_for_ever(asking: Asking, standin: StandIn) -> None:
-    asking.with_settings(cache_seconds=0)
+    asking.with_settings(cache_seconds=0, read_seconds=1.0)
     standin.script(*[faults.silent()] * 2)
     for _ in range(2):
         with pytest.raises(HandlerError):
@@ -153,6 +156,7 @@ def test_a_question_that_is_lost_again_and_again_is_not_paid_for_ever(asking: As
     assert caught.value.error_class == "timeout"
     assert standin.billed_count == 2
     asking.next_run()  # a person retries: then it is asked again
+    asking.with_settings(read_seconds=20.0)
     assert asking.ask().data == GOOD
 
 
