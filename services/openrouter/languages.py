@@ -7,6 +7,7 @@ from services.openrouter.transcript import Transcript
 from services.openrouter.wording import OUTPUT_LANGUAGES
 
 SAMPLES = 8
+LEAST_SAMPLE = 1500  # letters: a shorter one may be mistaken
 _CODES = {"no": "nb", "nob": "nb", "nno": "nn", "nor": "nb", "eng": "en"}
 
 
@@ -21,7 +22,7 @@ class SpokenLanguage:
 def spoken_language(transcript: Transcript) -> SpokenLanguage:
     """The language of a transcript: by its words, which tell nynorsk from bokmål, else as it was said to be."""
     text = transcript.text
-    size = -(-len(text) // SAMPLES)
+    size = max(LEAST_SAMPLE, -(-len(text) // SAMPLES))
     samples = {detect(text[start : start + size]).language for start in range(0, len(text), size)} - {None}
     found = detect(text).language
     told = (transcript.language or "").lower()

@@ -154,7 +154,8 @@ def _quote_row(quote: Quotation) -> Row:
 def _quality(
     draft: Draft, checked: Checked, transcript: Transcript, spoken: SpokenLanguage, wants_chapters: bool
 ) -> Row:
-    is_injected = injection_suspected("\n".join(segment.text for segment in transcript.segments))
+    lines = "\n".join(segment.text for segment in transcript.segments)
+    is_injected = injection_suspected(lines) or injection_suspected(transcript.text)  # also across segments
     warnings = {
         "language_drift": not draft.language_ok,
         "mixed_language": spoken.is_mixed,

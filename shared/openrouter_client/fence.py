@@ -7,6 +7,7 @@ Nothing is deleted for what it says: an episode may be about such texts.
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 # How chat templates mark the turns of a conversation; each family of models has its own.
@@ -56,6 +57,7 @@ _ADDRESSES = tuple(
         r"^\W{0,4}(?:system|assistant|systemmelding)\s*:",
     )
 )
+_LONGEST_PIECE, _OVERLAP = 20_000, 300
 
 
 @dataclass(frozen=True)
@@ -101,4 +103,11 @@ def injection_suspected(text: str) -> bool:
     """Whether a text seems to speak to a model, in bokmål, nynorsk or English. A note for people, nothing more."""
     if _TEMPLATE_TOKEN.search(text):
         return True
-    return any(address.search(line) for line in text.splitlines() for address in _ADDRESSES)
+    return any(address.search(piece) for piece in _pieces(text) for address in _ADDRESSES)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Lines, long ones in overlapping pieces: one search must not hold up the thread that keeps the lease."""
+    for line in text.splitlines():
+        for start in range(0, max(1, len(line) - _OVERLAP), _LONGEST_PIECE - _OVERLAP):
+            yield line[start : start + _LONGEST_PIECE]

@@ -9,13 +9,16 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
+from services.openrouter.transcript import Transcript
 from tests.databases import Database
 from tests.openrouter_standin import ChatCall, StandIn
 from tests.services.openrouter_analyst import NORWEGIAN, analysis, analyst
 from tests.services.openrouter_service import JOB_TYPE, SENTENCES, OpenrouterService
-from tests.unit.analysis_support import sentences
+from tests.unit.analysis_support import Scripted, analysed, empty_answer, sentences, transcripts
 from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcess, WorkerProcesses
 
@@ -326,3 +329,19 @@ def test_any_letters_go_through_the_worker_into_the_database(service: Openrouter
     assert result["quotes"][0]["text"] == odd
     assert "\x00" not in result["title"]
     assert service.database.value("select count(*) from job_queue where result is not null") == 1
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    transcripts(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=200)), st.text()
+)
+def test_a_result_of_any_letters_is_taken_by_postgresql(database: Database, transcript: Transcript, said: str) -> None:
+    """The transcript as payloads may hold it, the answer as a model may say it: NUL and surrogates, too."""
+    said += "\x00\ud83d\u0085\ufeff"
+    quotes = [{"block": "B1", "text": transcript.text[:300]}]
+    model = Scripted(lambda question: empty_answer(question, title=said + "a", summary_long=said + "a", quotes=quotes))
+
+    result, _ = analysed(model, transcript)
+
+    stored = database.value("select %s::jsonb", Jsonb(result))
+    assert stored == result
