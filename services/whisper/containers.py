@@ -30,14 +30,16 @@ def open_container(descriptor: int) -> InputContainer:
     return av.open(f"/proc/self/fd/{descriptor}", options=options, metadata_errors="ignore")
 
 
-def container_seconds(descriptor: int, container: InputContainer, stream: AudioStream) -> float | None:
-    """What the file says, the stream's own figure first (a video may outlast its sound); else what is counted."""
+def container_seconds(descriptor: int, container: InputContainer, stream: AudioStream) -> tuple[float | None, bool]:
+    """What the file says, and whether the sound itself says it (a video may outlast it); else what is counted."""
     name = container.format.name
     if name in RAW or (name == "mp3" and not has_mp3_header(descriptor)):
-        return counted_seconds(descriptor)
+        return counted_seconds(descriptor), False
     if stream.duration is not None and stream.time_base is not None:
-        return float(stream.duration * stream.time_base)
-    return container.duration / av.time_base if container.duration is not None else counted_seconds(descriptor)
+        return float(stream.duration * stream.time_base), True
+    if container.duration is not None:
+        return container.duration / av.time_base, False
+    return counted_seconds(descriptor), False
 
 
 def has_mp3_header(descriptor: int) -> bool:

@@ -42,7 +42,8 @@ class AudioReader:
         self._container = _open(descriptor)
         try:
             self._stream = _audio_stream(self._container)
-            self.container_seconds = container_seconds(descriptor, self._container, self._stream)
+            length = container_seconds(descriptor, self._container, self._stream)
+            self.container_seconds, self.is_length_stated = length
         except BaseException:
             self._container.close()
             raise

@@ -247,7 +247,7 @@ class UnitRun:
 
     def _counts(self) -> DecodeCounts:
         reader = self._reader
-        return DecodeCounts(reader.packets, reader.bad_packets, reader.container_seconds)
+        return DecodeCounts(reader.packets, reader.bad_packets, reader.container_seconds, reader.is_length_stated)
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,7 @@ class DecodeCounts:
     packets: int
     bad_packets: int
     container_seconds: float | None
+    is_length_stated: bool = False  # by the sound itself: a video may go on without it, and a count follows the file
 
 
 @dataclass(frozen=True)

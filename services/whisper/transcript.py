@@ -9,13 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.whisper.messages import UNIT_NOTES, UnitResult, seconds
+from services.whisper.messages import UNIT_NOTES, DecodeCounts, UnitResult, seconds
 from services.whisper.model import TRIAL_NOTE, ModelFolder
 
 SCHEMA = 1
-# Below this share of the stated length, or above this share of unreadable packets, something is missing.
-LEAST_DECODED = 0.9
-MOST_BAD_PACKETS = 0.01
+# Something is missing: less than this share of the stated length, these seconds of what the sound itself states, more
+# than this share or number of unreadable packets.
+LEAST_DECODED, MOST_MISSING_SECONDS = 0.9, 5.0
+MOST_BAD_SHARE, MOST_BAD_PACKETS = 0.01, 250  # a packet holds 20 to 26 ms
 
 Row = dict[str, Any]
 
@@ -139,8 +140,8 @@ def _speech_seconds(units: Sequence[UnitResult]) -> float:
 def _remarks(units: Sequence[UnitResult], rows: Sequence[Row]) -> dict[str, str]:
     """Flag -> the sentence that explains it."""
     remarks: dict[str, str] = {}
-    if damage := _damage(units[-1]):
-        remarks["audio_damaged"] = damage
+    if damaged := damage(units[-1].decoding, seconds(units[-1].end_sample)):
+        remarks["audio_damaged"] = damaged
     if not rows:
         remarks["no_speech"] = "No speech was found in the audio."
     raised = {flag for unit in units for flag in unit.flags}
@@ -159,11 +160,12 @@ def _conversation_remarks(voices: Sequence[Voice], rows: Sequence[Row]) -> dict[
     return {flag: " ".join(sentences) for flag, sentences in remarks.items()}
 
 
-def _damage(last: UnitResult) -> str | None:
-    counts, decoded = last.decoding, seconds(last.end_sample)
+def damage(counts: DecodeCounts, decoded: float) -> str | None:
+    """What is to be said where sound is lost; `decoded` in seconds."""
     stated = counts.container_seconds or 0.0
     is_short = decoded < LEAST_DECODED * stated
-    if not is_short and counts.bad_packets <= MOST_BAD_PACKETS * counts.packets:
+    is_short |= counts.is_length_stated and stated - decoded > MOST_MISSING_SECONDS
+    if not is_short and counts.bad_packets <= min(MOST_BAD_SHARE * counts.packets, MOST_BAD_PACKETS):
         return None
     return (
         f"The audio is damaged: {decoded:.1f} s were decoded, {stated:.1f} s are stated in the file; "

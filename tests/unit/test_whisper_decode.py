@@ -13,7 +13,8 @@ import pytest
 
 from services.whisper.decode import AudioReader
 from services.whisper.media import MediaRootError
-from services.whisper.messages import SAMPLE_RATE
+from services.whisper.messages import SAMPLE_RATE, DecodeCounts
+from services.whisper.transcript import damage
 from sidelinja_jobs import PermanentError
 
 
@@ -93,6 +94,20 @@ def test_mp3_with_bytes_gone_gives_the_rest(samples: Path, tmp_path: Path) -> No
 
     assert decoded.size / SAMPLE_RATE > 8.0
     assert reader.packets > 300
+
+
+def test_eight_seconds_gone_from_two_minutes_are_noticed(samples: Path, tmp_path: Path) -> None:
+    """Zeroed, as a copy that failed leaves them: FFmpeg looks for the next frame and says nothing."""
+    sound = bytearray((samples / "audio" / "ljspeech-2min.mp3").read_bytes())
+    gone = len(sound) * 8 // 123
+    sound[len(sound) // 2 : len(sound) // 2 + gone] = bytes(gone)
+    (tmp_path / "hole.mp3").write_bytes(sound)
+
+    decoded, reader = read_all(tmp_path / "hole.mp3")
+
+    counts = DecodeCounts(reader.packets, reader.bad_packets, reader.container_seconds, reader.is_length_stated)
+    assert decoded.size / SAMPLE_RATE == pytest.approx(115.5, abs=0.5)
+    assert "115." in (damage(counts, decoded.size / SAMPLE_RATE) or "")
 
 
 def encode(file: Path, codec: str, form: str, sound: np.ndarray, **options: str) -> None:
@@ -191,3 +206,23 @@ def test_disk_that_fails_later_is_no_damage_and_damage_is_no_failing_disk(
         else:
             assert reader.read(10**9).size / SAMPLE_RATE == pytest.approx(2.6, abs=0.1)
             assert reader.bad_packets
+
+
+@pytest.mark.parametrize(
+    ("counts", "decoded", "is_damaged"),
+    [
+        (DecodeCounts(300_000, 0, 10_800.0, True), 10_799.0, False),
+        (DecodeCounts(300_000, 0, 10_800.0, True), 10_780.0, True),  # twenty seconds of three hours
+        (DecodeCounts(300_000, 0, 10_800.0, False), 10_780.0, False),  # a video that goes on without sound
+        (DecodeCounts(300_000, 0, 10_800.0, False), 9_700.0, True),
+        (DecodeCounts(300_000, 200, 10_800.0, True), 10_800.0, False),
+        (DecodeCounts(300_000, 300, 10_800.0, True), 10_800.0, True),
+        (DecodeCounts(400, 5, 11.0, True), 11.0, True),
+        (DecodeCounts(400, 0, None, False), 11.0, False),
+        (DecodeCounts(849, 1, 11.0, True), 22.0, False),
+    ],
+)
+def test_what_is_lost_counts_by_its_share_and_in_seconds(
+    counts: DecodeCounts, decoded: float, is_damaged: bool
+) -> None:
+    assert (damage(counts, decoded) is not None) == is_damaged
