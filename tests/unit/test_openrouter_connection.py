@@ -2,15 +2,17 @@
 
 import json
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 import pytest
 
-from openrouter_client.connection import is_loopback
+from openrouter_client.connection import Connection, is_loopback
 from openrouter_client.settings import ClientSettings
 from openrouter_client.transport import Client
 from openrouter_client.verdicts import Kind
@@ -227,6 +229,38 @@ def test_a_stop_closes_the_connection_at_once_and_the_client_works_on(sent_befor
         assert closed == [True]
         assert waited < 1
         assert client.send(request_of(client)).text == TEXT
+
+
+def test_a_stop_between_two_lines_leaves_no_connection_behind() -> None:
+    """The answer is open and nobody holds it yet: the one place of the pool would stay taken."""
+    closed: list[bool] = []
+
+    def hangs(peer: Peer) -> None:
+        peer.read()
+        peer.send(stream_head())
+        closed.append(peer.is_closed_within(3))
+
+    def stop_on_return(frame: FrameType, event: str, _value: Any) -> Any:
+        if frame.f_code is not Connection._open.__code__:
+            return None
+        if event == "return":
+            raise JobStopped(StopReason.CANCELLED)
+        return stop_on_return
+
+    with serving(hangs, answering(stream_head(), WHOLE), read=5) as (client, _server):
+        before = sys.gettrace()
+        sys.settrace(stop_on_return)
+        try:
+            with pytest.raises(JobStopped) as caught:
+                client.send(request_of(client))
+        finally:
+            sys.settrace(before)
+        started = time.monotonic()
+
+        assert client.send(request_of(client)).text == TEXT
+        assert time.monotonic() - started < 1
+        assert closed == [True]
+        assert caught.value.reason is StopReason.CANCELLED
 
 
 def test_what_the_callback_raises_goes_through_and_closes_the_connection() -> None:

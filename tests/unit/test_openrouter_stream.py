@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from openrouter import components
 
@@ -55,6 +55,7 @@ def test_a_stream_becomes_an_ordinary_completion() -> None:
 
 
 @given(st.lists(st.integers(0, len(HELLO)), max_size=12))
+@settings(deadline=None)
 def test_any_cut_into_packets_gives_the_same_answer(cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), len(HELLO)]
 
@@ -72,7 +73,15 @@ def test_every_line_end_at_every_packet_size(line_end: str, size: int) -> None:
 def test_comments_and_other_fields_are_no_content() -> None:
     raw = b": OPENROUTER PROCESSING\n\n" + b"event: message\nid: 7\nretry: 10\n" + HELLO.replace(b"data: {", b"data:{")
 
-    assert collect(b"\xef\xbb\xbf", raw) == collect(HELLO)
+    assert collect(raw) == collect(HELLO)
+    assert list(EventReader().feed(b": x\ndata:  two\ndata:blanks\n\n")) == [" two\nblanks"]
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 5])
+def test_a_byte_order_mark_is_no_content(cut: int) -> None:
+    raw = b"\xef\xbb\xbf" + HELLO
+
+    assert collect(raw[:cut], raw[cut:]) == collect(HELLO)
 
 
 def test_events_without_blank_lines_between_them_are_read() -> None:
@@ -190,6 +199,7 @@ def test_numbers_that_are_none_become_null() -> None:
 
 
 @given(st.binary(max_size=300))
+@settings(deadline=None)
 def test_any_bytes_are_survived(raw: bytes) -> None:
     json.dumps(collect(raw), allow_nan=False)
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openrouter_client.verdicts import Kind
@@ -248,6 +248,7 @@ JSON = st.recursive(
 
 
 @given(st.integers(100, 599), JSON)
+@settings(deadline=None)
 def test_any_json_is_judged(status: int, body: Any) -> None:
     verdict = judge(status, body)
 

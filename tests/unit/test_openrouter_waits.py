@@ -5,7 +5,7 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openrouter_client import waits
@@ -110,6 +110,7 @@ def test_the_servers_clock_counts_where_it_is_told() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(["retry-after", "x-ratelimit-reset", "retry-after-ms", "date"]), st.text()))
+@settings(deadline=None)
 def test_a_hint_is_within_bounds_whatever_the_headers_say(headers: dict[str, str]) -> None:
     found = waits.hint(headers, {"metadata": {"headers": headers}}, NOW)
 
