@@ -1,4 +1,5 @@
-"""`make demo`: the whole system on one machine, without Docker. One MP3 goes in, its transcript comes out.
+"""`make demo`: the whole system on one machine, without Docker. One MP3 goes in, its transcript comes out, and where
+a language model is at hand (OPENROUTER_API_KEY or OPENROUTER_BASE_URL), its titles, summary, chapters and quotes.
 
 Exit code 0 means that the job completed and, for the sample in the repository, that its words came out right.
 """
@@ -17,7 +18,8 @@ from types import FrameType
 from typing import Any
 
 from demo.embedded_postgres import EmbeddedPostgresError
-from demo.report import sample_text, show_row, show_transcript, word_error_rate
+from demo.environment import analysis_settings
+from demo.report import NO_ANALYSIS, sample_text, show_analysis, show_row, show_transcript, word_error_rate
 from demo.stack import DATABASE, ROOT, DemoError, Stack, running_stack, say
 from sidelinja_jobs.errors import JobQueueError
 from sidelinja_jobs.init_files import MigrationError
@@ -36,8 +38,9 @@ def main() -> int:
         signal.signal(number, end_as_ctrl_c_does)
     started = time.monotonic()
     try:
-        with running_stack(options.model) as stack:
-            run(stack, options)
+        analysis = analysis_settings()
+        with running_stack(options.model, analysis) as stack:
+            run(stack, options, has_analysis=bool(analysis))
     except (DemoError, EmbeddedPostgresError, JobQueueError, MigrationError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
@@ -48,18 +51,17 @@ def main() -> int:
     return 0
 
 
-def run(stack: Stack, options: argparse.Namespace) -> None:
-    """Enqueues the file, follows the job to its end, shows what came out."""
+def run(stack: Stack, options: argparse.Namespace, *, has_analysis: bool) -> None:
+    """Enqueues the file, follows the job and the one that it is followed by to their ends, shows what came out."""
     name = put_into_media(options.mp3, stack.media)
-    job_id = enqueue(stack, {"path": name, "language": options.language})
-    watch(stack, job_id)
-    job = show(stack, job_id)
-    if job["status"] != "completed":
-        raise DemoError(
-            f"the job ended as {job['status']}: {job.get('error_class')}: {job.get('error_msg')}\n"
-            f"The worker's log:\n{stack.worker_log_tail()}"
-        )
+    payload = {"path": name, "language": options.language}
+    job_id = enqueue(stack, payload | {"analyze": "true"} if has_analysis else payload)
+    job = followed(stack, job_id, "whisper")
     show_transcript(job["result"]["text"], job["result"]["notes"])
+    if has_analysis:
+        show_analysis(followed(stack, follow_up_of(stack, job_id), "openrouter")["result"])
+    else:
+        print(NO_ANALYSIS)
     show_row(stack.postgres, DATABASE, stack.reader_password())
     show_files(stack)
     if options.is_sample:
@@ -95,6 +97,24 @@ def enqueue(stack: Stack, payload: dict[str, str]) -> str:
     say(f"jobs enqueue whisper_transcribe {shlex.join(fields)}")
     answer = jobs(stack, "enqueue", "whisper_transcribe", "--json", *fields)
     return str(json.loads(answer)["id"])
+
+
+def followed(stack: Stack, job_id: str, service: str) -> dict[str, Any]:
+    """The job at its end, which is completed, or the demo has failed."""
+    watch(stack, job_id)
+    job = show(stack, job_id)
+    if job["status"] != "completed":
+        raise DemoError(
+            f"the job ended as {job['status']}: {job.get('error_class')}: {job.get('error_msg')}\n"
+            f"The worker's log:\n{stack.worker_log_tail(service)}"
+        )
+    return job
+
+
+def follow_up_of(stack: Stack, job_id: str) -> str:
+    """The analysis that the transcription enqueued in its completing transaction."""
+    listed = json.loads(jobs(stack, "list", "--type", "openrouter_analyze", "--json"))
+    return next(str(row["id"]) for row in listed if row["parent_id"] == job_id)
 
 
 def watch(stack: Stack, job_id: str) -> None:

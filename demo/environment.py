@@ -4,13 +4,20 @@ import os
 
 OWN_PREFIXES = (
     "DATABASE_", "DB_TIMEOUT", "HEALTH_", "INIT_FOLDER", "JOBBKO_", "LISTEN", "LOG_", "MEDIA_", "METRICS_",
-    "MIGRATE_", "MODEL_", "PG", "POLL_", "SECRETS_", "WHISPER_",
+    "MIGRATE_", "MODEL_", "OPENROUTER_", "OUTPUT_", "PG", "POLL_", "SECRETS_", "WHISPER_",
 )  # fmt: skip
 
 
 def is_own(name: str) -> bool:
     """Whether the variable would change what a worker, the command line or libpq does."""
     return name.startswith(OWN_PREFIXES)
+
+
+def analysis_settings() -> dict[str, str]:
+    """What the caller's environment says of the language model; nothing where it names neither a key nor a server."""
+    given = {name: value for name, value in os.environ.items() if name.startswith("OPENROUTER_") and value}
+    is_wanted = given.keys() & {"OPENROUTER_API_KEY", "OPENROUTER_API_KEY_FILE", "OPENROUTER_BASE_URL"}
+    return given if is_wanted else {}
 
 
 def inherited_environ() -> dict[str, str]:

@@ -1,9 +1,10 @@
-"""What the demo shows at its end: the transcript, the row in SQL, how many of the words are right."""
+"""What the demo shows at its end: transcript, analysis, the row in SQL, how many of the words are right."""
 
 import re
 import subprocess
 import textwrap
 from pathlib import Path
+from typing import Any
 
 from demo.embedded_postgres import EmbeddedPostgres, installation
 from demo.environment import inherited_environ
@@ -22,6 +23,23 @@ def show_transcript(text: str, notes: list[str]) -> None:
     print(textwrap.fill(text.strip(), width=100, initial_indent="  ", subsequent_indent="  "))
     for note in notes:
         print(f"\n  Note: {note}")
+
+
+NO_ANALYSIS = """
+No titles, summary and chapters: no language model is at hand. Next: set one of these and run it again.
+  OPENROUTER_API_KEY=sk-or-…                                     a key of OpenRouter
+  OPENROUTER_BASE_URL=http://127.0.0.1:11434/v1 OPENROUTER_MODEL=…   a server of your own (Ollama, llama.cpp, vLLM)"""
+
+
+def show_analysis(result: dict[str, Any]) -> None:
+    """Titles, summary, chapters and quotes, with what they cost."""
+    print(f"\nAnalysis:\n\n  {result['title'] or '(no title)'}")
+    print(textwrap.fill(result["summary_short"] or "", width=100, initial_indent="  ", subsequent_indent="  "))
+    for chapter in result["chapters"]:
+        print(f"  {chapter['start_s']:8.1f} s  {chapter['title']}")
+    for quote in result["quotes"]:
+        print(f"  {quote['start_s']:8.1f} s  «{quote['text']}»")
+    print(f"  {result['provenance']['model_used']}, {result['provenance']['cost_usd']} USD")
 
 
 def show_row(postgres: EmbeddedPostgres, database: str, password: str) -> None:

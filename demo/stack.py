@@ -1,4 +1,4 @@
-"""The system as processes: PostgreSQL, migrate, the model, one whisper worker; in a folder of its own.
+"""The system as processes: PostgreSQL, migrate, the model, the workers; in a folder of its own.
 
 Everything that is started is ended when the block ends, however it ends, and the folder is removed. Only the
 model stays, in the cache folder, so that the next run finds it there.
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,6 @@ from sidelinja_jobs.migrate import migrate
 
 ROOT = Path(__file__).resolve().parent.parent
 DATABASE = "jobbko"
-WORKER_ROLE = "worker_whisper"
 READY_SECONDS = 120  # loading a large model from a slow disk takes most of it
 STOP_SECONDS = 20
 
@@ -39,7 +38,6 @@ class Stack:
 
     folder: Path
     postgres: EmbeddedPostgres
-    worker: "subprocess.Popen[bytes]"
 
     @property
     def media(self) -> Path:
@@ -52,13 +50,13 @@ class Stack:
     def reader_password(self) -> str:
         return (self.folder / "secrets" / "reader" / PASSWORD_FILE).read_text()
 
-    def worker_log_tail(self, lines: int = 30) -> str:
-        return tail(self.folder / "worker.log", lines)
+    def worker_log_tail(self, service: str, lines: int = 30) -> str:
+        return tail(log_file(self.folder, service), lines)
 
 
 @contextmanager
-def running_stack(model: str) -> Iterator[Stack]:
-    """Starts the system and ends it again."""
+def running_stack(model: str, analysis: Mapping[str, str]) -> Iterator[Stack]:
+    """Starts the system and ends it again. `analysis` are the language model's settings; without any, it has none."""
     with ExitStack() as undo:
         folder = Path(tempfile.mkdtemp(prefix="jobbko-demo-"))
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -68,9 +66,12 @@ def running_stack(model: str) -> Iterator[Stack]:
         models = fetch_model(model)
         postgres = undo.enter_context(start_postgres(folder))
         migrate_database(folder, postgres)
-        worker = undo.enter_context(start_worker(folder, postgres, models, model))
-        yield Stack(folder, postgres, worker)
-        say("stopping the worker and PostgreSQL, removing the folder")
+        whisper = {"MODEL_ROOT": str(models), "WHISPER_MODEL": model}
+        undo.enter_context(start_worker(folder, postgres, "whisper", whisper))
+        if analysis:
+            undo.enter_context(start_worker(folder, postgres, "openrouter", analysis))
+        yield Stack(folder, postgres)
+        say("stopping the workers and PostgreSQL, removing the folder")
 
 
 def say(line: str) -> None:
@@ -111,26 +112,26 @@ def migrate_database(folder: Path, postgres: EmbeddedPostgres) -> None:
 
 @contextmanager
 def start_worker(
-    folder: Path, postgres: EmbeddedPostgres, models: Path, model: str
+    folder: Path, postgres: EmbeddedPostgres, service: str, settings: Mapping[str, str]
 ) -> "Iterator[subprocess.Popen[bytes]]":
-    """Starts `python -m services.whisper`, as its container does, and waits until it is well."""
-    healthy = folder / "healthy"
-    settings = {
+    """Starts `python -m services.<service>`, as its container does, and waits until it is well."""
+    job_type = JobType.load(ROOT / "services" / service)
+    healthy, log_path = folder / f"{service}.healthy", log_file(folder, service)
+    own = {
         "MEDIA_ROOT": str(folder / "media"),
-        "MODEL_ROOT": str(models),
-        "WHISPER_MODEL": model,
+        "OUTPUT_ROOT": str(folder / "media"),
         "METRICS_PORT": "0",
         "HEALTH_FILE": str(healthy),
     }
-    with (folder / "worker.log").open("wb") as log:
+    with log_path.open("wb") as log:
         worker = subprocess.Popen(
-            [*ending_with_parent("TERM"), sys.executable, "-m", "services.whisper"],
-            env=environ_for(postgres, folder, WORKER_ROLE, WORKER_ROLE) | settings,
+            [*ending_with_parent("TERM"), sys.executable, "-m", f"services.{service}"],
+            env={**environ_for(postgres, folder, job_type.role, job_type.role), **own, **settings},
             cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
     try:
-        wait_until_well(worker, healthy, folder / "worker.log")
-        say(f"worker for whisper_transcribe, process {worker.pid}")
+        wait_until_well(worker, healthy, log_path)
+        say(f"worker for {job_type.name}, process {worker.pid}")
         yield worker
     finally:
         stop(worker)
@@ -167,6 +168,10 @@ def environ_for(postgres: EmbeddedPostgres, folder: Path, role: str, secret: str
         "PYTHONUNBUFFERED": "1",
     }
     return inherited_environ() | own
+
+
+def log_file(folder: Path, service: str) -> Path:
+    return folder / f"{service}.log"
 
 
 def tail(file: Path, lines: int) -> str:

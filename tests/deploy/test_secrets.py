@@ -14,6 +14,7 @@ from sidelinja_jobs.logins import read_passwords
 from tests.databases import ROOT
 from tests.deploy.stack import JOB_TYPES
 
+KEYS = {f"{job_type.role}/{name}" for job_type in JOB_TYPES.values() for name in job_type.operator_secrets}
 COMMAND = [sys.executable, "-m", "services.admin.secrets", "--volume"]
 
 
@@ -35,7 +36,9 @@ def test_first_start_makes_a_secret_for_every_login(tmp_path: Path) -> None:
         "db/superuser", "operator/password", "producer/password", "plain/password", "metrics/password",
         "reader/password",
         *(f"{job_type.role}/password" for job_type in JOB_TYPES.values()),
+        *KEYS,
     }  # fmt: skip
+    assert {made.pop(key) for key in KEYS} == {""}, "until `make key`"
     assert all(re.fullmatch(r"[A-Za-z0-9]{32}", secret) for secret in made.values()), (
         "no $ for Compose, no - for a shell"
     )
@@ -65,7 +68,7 @@ def test_a_later_start_adds_what_is_missing_and_changes_nothing(tmp_path: Path) 
     code, told = run(tmp_path)
     after = contents(tmp_path)
 
-    assert (code, told) == (0, f"secrets: made 1 of {len(before)} (worker_whisper)\n")
+    assert (code, told) == (0, f"secrets: made 1 of {len(before.keys() - KEYS)} (worker_whisper)\n")
     assert after.keys() == before.keys()
     assert {name for name in before if before[name] != after[name]} == {"worker_whisper/password"}
     assert "all there" in run(tmp_path)[1]
@@ -77,7 +80,7 @@ def test_several_at_once_agree(tmp_path: Path) -> None:
     told = [process.communicate(timeout=30)[0].decode() for process in running]
 
     assert [process.returncode for process in running] == [0] * 4
-    assert sum(int(re.findall(r"made (\d+)", line)[0]) for line in told) == len(contents(tmp_path))
+    assert sum(int(re.findall(r"made (\d+)", line)[0]) for line in told) == len(contents(tmp_path).keys() - KEYS)
     assert not list(tmp_path.rglob(".*")), "no draft is left"
 
 
@@ -119,6 +122,30 @@ def test_what_an_operator_gives_is_an_empty_file_for_each_reader_until_then(tmp_
     assert contents(volume) == {"worker_a/provider_key": "sk-second", "worker_b/provider_key": "sk-second"}
     assert {file.stat().st_mode & 0o777 for file in volume.rglob("provider_key")} == {0o444}
     assert not list(volume.rglob(".*")), "no draft is left"
+
+
+def give(volume: Path, text: str) -> tuple[int, str]:
+    arguments = ["--volume", str(volume), "give", "openrouter_api_key"]
+    result = CliRunner().invoke(secrets.main, arguments, input=text)
+    return result.exit_code, result.output
+
+
+def test_a_key_is_stored_as_it_was_copied_and_never_shown(tmp_path: Path) -> None:
+    assert give(tmp_path, " sk-or-v1-abc \n") == (0, "secrets: openrouter_api_key stored for worker_openrouter\n")
+    assert contents(tmp_path)["worker_openrouter/openrouter_api_key"] == "sk-or-v1-abc"
+
+    assert give(tmp_path, "\n") == (0, "secrets: openrouter_api_key taken away for worker_openrouter\n")
+    assert contents(tmp_path)["worker_openrouter/openrouter_api_key"] == ""
+
+
+@pytest.mark.parametrize("text", ["two words", "sk-\u200bor", "sk-or\nv1", "x" * 1025])
+def test_what_is_no_key_is_refused_without_showing_it(tmp_path: Path, text: str) -> None:
+    code, told = give(tmp_path, text)
+
+    assert code == 1
+    assert text not in told
+    assert "Next: copy it again" in told
+    assert not contents(tmp_path)
 
 
 @pytest.mark.parametrize("arguments", [["show", "nobody"], ["renew", "nobody"], ["renew"], ["burn"]])

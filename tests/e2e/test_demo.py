@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from tests.databases import ROOT
+from tests.openrouter_standin import StandIn
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -29,11 +30,11 @@ def own_tmp() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def start_demo(own_tmp: Path, *arguments: str) -> "subprocess.Popen[str]":
+def start_demo(own_tmp: Path, *arguments: str, **environ: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "demo", *arguments],
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(own_tmp), "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "TMPDIR": str(own_tmp), "PYTHONUNBUFFERED": "1", **environ},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -91,6 +92,24 @@ def test_demo_transcribes_the_sample_shows_the_row_and_leaves_nothing(own_tmp: P
     assert "| completed" in output.split("The row, in SQL")[1]
     assert "Word error rate against sample.txt" in output
     assert "sample.en.vtt" in output
+    assert "OPENROUTER_API_KEY=" in output.partition("no language model is at hand. Next:")[2]
+    assert_nothing_is_left(own_tmp)
+
+
+def test_demo_goes_on_to_the_analysis_where_a_language_model_is_at_hand(
+    own_tmp: Path, samples: Path, standin: StandIn
+) -> None:
+    settings = {"OPENROUTER_BASE_URL": standin.base_url, "OPENROUTER_PROFILE": "openrouter"}
+    recording = str(samples / "audio" / "jfk.mp3")
+    demo = start_demo(own_tmp, "--mp3", recording, OPENROUTER_API_KEY=standin.key, **settings)
+    output, _ = demo.communicate()
+
+    assert demo.returncode == 0, output
+    analysis = output.split("Analysis:")[1].split("The row, in SQL")[0]
+    assert "google/gemini-2.5-flash" in analysis
+    assert standin.billed_count == 1
+    assert "no language model is at hand" not in output
+    assert standin.key not in output
     assert_nothing_is_left(own_tmp)
 
 
