@@ -18,8 +18,8 @@ DEFAULT_BASE_URL = f"https://{OPENROUTER_HOST}/api/v1"
 DEFAULT_MODEL = "google/gemini-2.5-flash"
 PROFILES = ("auto", "openrouter", "generic")
 EFFORTS = ("none", "minimal", "low", "medium", "high", "unset")
-PRICE_LIMIT = Decimal(10_000)  # USD per million tokens: far above any model, low enough to catch a wrong unit
-BUDGET_LIMIT = Decimal(1_000_000)
+PRICE_LIMIT = 10_000  # USD per million tokens: far above any model, low enough to catch a wrong unit
+BUDGET_LIMIT = 1_000_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,22 +60,30 @@ class ClientSettings:
         help="how long OpenRouter may keep an answer, so that a crash does not pay twice; 0 = off",
     )
     max_price_prompt: Decimal = setting(
-        "OPENROUTER_MAX_PRICE_PROMPT", default=Decimal(3), minimum=0, maximum=10_000, help="USD per million tokens"
+        "OPENROUTER_MAX_PRICE_PROMPT", default=Decimal(3), minimum=0, maximum=PRICE_LIMIT, help="USD per million tokens"
     )
     max_price_completion: Decimal = setting(
-        "OPENROUTER_MAX_PRICE_COMPLETION", default=Decimal(15), minimum=0, maximum=10_000, help="USD per million tokens"
+        "OPENROUTER_MAX_PRICE_COMPLETION",
+        default=Decimal(15),
+        minimum=0,
+        maximum=PRICE_LIMIT,
+        help="USD per million tokens",
     )
     reasoning: str = setting(
         "OPENROUTER_REASONING", default="low", choices=EFFORTS, help="how much a model thinks; unset = its own default"
     )
     job_budget_usd: Decimal = setting(
-        "OPENROUTER_JOB_BUDGET_USD", default=Decimal(1), minimum=0, maximum=1_000_000, help="USD for one job"
+        "OPENROUTER_JOB_BUDGET_USD", default=Decimal(1), minimum=0, maximum=BUDGET_LIMIT, help="USD for one job"
     )
     day_budget_usd: Decimal = setting(
-        "OPENROUTER_DAY_BUDGET_USD", default=Decimal(5), minimum=0, maximum=1_000_000, help="USD a UTC day, all types"
+        "OPENROUTER_DAY_BUDGET_USD",
+        default=Decimal(5),
+        minimum=0,
+        maximum=BUDGET_LIMIT,
+        help="USD a UTC day, all types",
     )
     type_day_budget_usd: Decimal | None = setting(
-        "OPENROUTER_TYPE_DAY_BUDGET_USD", default=None, minimum=0, maximum=1_000_000, help="USD a UTC day, this type"
+        "OPENROUTER_TYPE_DAY_BUDGET_USD", default=None, minimum=0, maximum=BUDGET_LIMIT, help="USD a UTC day, this type"
     )
     read_seconds: float = setting(
         "OPENROUTER_READ_SECONDS", default=180.0, minimum=1, maximum=3600, help="silence that ends a call"
