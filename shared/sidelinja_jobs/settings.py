@@ -10,6 +10,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -108,7 +109,8 @@ def _convert(text: str, hint: Any, metadata: Mapping[str, Any]) -> Any:
     except msgspec.ValidationError as error:
         raise ValueError(f" is {shown}, expected {'a whole number' if hint is int else 'a number'}") from error
     minimum, maximum = metadata["bounds"]
-    if value != value or (minimum is not None and value < minimum) or (maximum is not None and value > maximum):
+    is_number = value.is_finite() if isinstance(value, Decimal) else value == value
+    if not is_number or (minimum is not None and value < minimum) or (maximum is not None and value > maximum):
         raise ValueError(f" is {shown}, expected {minimum} to {'any' if maximum is None else maximum}")
     return value
 

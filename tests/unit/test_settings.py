@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ class Example:
     key: str | None = setting("KEY", default=None, secret=True, empty_file_is_unset=True)
     pin: int = setting("PIN", default=0, secret=True, minimum=1000, maximum=9999)
     seconds: float = setting("SECONDS", default=1.0, minimum=0.05, maximum=3600)
+    price: Decimal = setting("PRICE", default=Decimal("0.1"), minimum=0)
     count: int = setting("COUNT", default=3, minimum=0)
     limit: int | None = setting("LIMIT", default=None)
     is_on: bool = setting("IS_ON", default=True)
@@ -35,13 +37,13 @@ def problem(**environ: str) -> str:
 
 
 def test_what_is_not_set_has_its_default() -> None:
-    assert load() == Example("x", None, None, 0, 1.0, 3, None, True, Path("/media"), "info")
+    assert load() == Example("x", None, None, 0, 1.0, Decimal("0.1"), 3, None, True, Path("/media"), "info")
 
 
 def test_every_kind_of_value_is_read() -> None:
     read = load(PASSWORD="p w", SECONDS="0.5", COUNT="0", LIMIT="-7", IS_ON="off", FOLDER="/a b/c", LEVEL="debug")
 
-    assert read == Example("x", "p w", None, 0, 0.5, 0, -7, False, Path("/a b/c"), "debug")
+    assert read == Example("x", "p w", None, 0, 0.5, Decimal("0.1"), 0, -7, False, Path("/a b/c"), "debug")
 
 
 def test_an_empty_variable_counts_as_not_set() -> None:
@@ -68,6 +70,12 @@ def test_all_problems_are_reported_at_once() -> None:
         "IS_ON is 'maybe', expected true or false",
         "LEVEL is 'loud', expected one of debug, info",
     ]
+
+
+@pytest.mark.parametrize("text", ["NaN", "sNaN", "inf", "-0.01", "a penny"])
+def test_an_amount_is_a_finite_number(text: str) -> None:
+    assert "PRICE is " in problem(PRICE=text)
+    assert load(PRICE="0.30").price == Decimal("0.30")
 
 
 @pytest.mark.parametrize("text", ["0.04", "3601", "nan", "inf", "-inf", "-1", "1e9"])
