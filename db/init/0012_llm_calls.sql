@@ -107,8 +107,8 @@ as $$
                                    and job.lease_token = call.lease_token)))
 $$;
 
--- What an earlier run of the job, or this one, got for the same question: an answer to use again, or calls that may
--- have been paid for.
+-- What became of the same question before, in an earlier run of the job or in this one: an answer to use again, calls
+-- that may have been paid for, answers that were of no use.
 create function find_llm_calls(p_job_id uuid, p_lease_token uuid, p_step text, p_request_hash text)
 returns setof llm_call
 language plpgsql security definer
@@ -120,11 +120,11 @@ begin
     return query
     select call.* from llm_call as call
      where call.job_id = p_job_id and call.step = p_step and call.request_hash = p_request_hash
-       and call.state in ('received', 'unknown') and call.discarded_at is null
+       and call.state in ('received', 'unknown', 'failed')
      order by call.reserved_at;
 end
 $$;
-comment on function find_llm_calls is 'Answers and lost calls of one question of a job, oldest first';
+comment on function find_llm_calls is 'Earlier calls of one question of a job, oldest first';
 
 -- Reserves the most that a call can cost, from the budgets of its job, of the UTC day and of the type's day, or says
 -- which of them has too little left. The lock makes one caller wait for the other's commit, and each statement here

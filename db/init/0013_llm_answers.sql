@@ -115,6 +115,22 @@ end
 $$;
 comment on function discard_llm_calls is 'Answers that shall not be used again; returns how many';
 
+-- What all calls of a job have cost so far, and what those may have cost of which nobody knows.
+create function sum_llm_calls(p_job_id uuid, p_lease_token uuid)
+returns table (cost_usd numeric, unknown_calls integer, unknown_usd numeric)
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+begin
+    perform check_run(p_job_id, p_lease_token);
+    return query
+    select coalesce(sum(call.cost_usd), 0), (count(*) filter (where call.cost_usd is null))::integer,
+           coalesce(sum(call.reserved_usd) filter (where call.cost_usd is null), 0)
+      from llm_call as call where call.job_id = p_job_id;
+end
+$$;
+comment on function sum_llm_calls is 'Known cost of a job''s calls, and what the others may have cost at most';
+
 -- A transcript for the worker that analyses it, and for no other.
 create function read_transcript(p_job_id uuid) returns jsonb
 language plpgsql stable security definer
@@ -143,7 +159,7 @@ $$;
 comment on function read_transcript is 'Result of a completed transcription; JQ004 not there, JQ002 no transcript, JQ005 not yet';
 
 grant execute on function
-    mark_llm_call_sent, note_llm_generation, settle_llm_call, discard_llm_calls, read_transcript
+    mark_llm_call_sent, note_llm_generation, settle_llm_call, discard_llm_calls, sum_llm_calls, read_transcript
     to jobbko_worker;
 
 commit;

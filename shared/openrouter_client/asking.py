@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from openrouter_client.calls import Calls, Exchange
 from openrouter_client.catalogue import Catalogue
-from openrouter_client.ledger import Budgets, Ledger
+from openrouter_client.ledger import Budgets, Ledger, Spent
 from openrouter_client.metrics import ModelMetrics
-from openrouter_client.outcomes import KEY_LIMIT, REFUSED_KEY, TruncatedError, error_for, no_key_error
+from openrouter_client.outcomes import KEY_LIMIT, REFUSED_KEY, TruncatedError, error_for, no_key_error, usd
 from openrouter_client.repair import NoObjectError, read_object
 from openrouter_client.request import Message, Question, build_request
 from openrouter_client.settings import ClientSettings
@@ -36,7 +37,11 @@ Reask = Callable[[Sequence[str]], str]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a question brought. `cost_usd` is the answer's own cost, also where an earlier run of the job paid it."""
+    """What a question brought.
+
+    `cost_usd` is what the job's calls cost since the answer before, with all tries and lost calls, so that the answers
+    of a run add up to what the job cost in all its runs. What this answer cost alone stands in `usage`.
+    """
 
     data: dict[str, Any]
     text: str
@@ -72,6 +77,7 @@ class LanguageModel:
         self.client, self.catalogue, self.settings = client, catalogue, settings
         self.metrics = metrics
         self._on_refused_key = on_refused_key
+        self._told: tuple[UUID, Decimal] | None = None  # the run, and how much of its job's cost its answers have told
 
     @property
     def is_usable(self) -> bool:
@@ -115,7 +121,8 @@ class LanguageModel:
         with Ledger(job.id, ctx) as ledger:
             calls = Calls(self.client, self.catalogue, ledger, self._budgets(max_cost_usd), self.metrics)
             tries = _Tries(self, ledger, calls, question, check)
-            return tries.run(accepts or (lambda _: False), reask or reask_text)
+            answer = tries.run(accepts or (lambda _: False), reask or reask_text)
+            return self._with_cost(answer, ledger.spent(), ctx.lease_token)
 
     def final_error(self, verdict: Verdict) -> Exception:
         """The queue's error for a verdict after which nothing more is tried; asks what is left of the key's limit."""
@@ -126,6 +133,15 @@ class LanguageModel:
         if verdict.kind is Kind.PAUSE and verdict.error_class in (REFUSED_KEY, KEY_LIMIT) and self._on_refused_key:
             self._on_refused_key()
         return error_for(verdict, now=datetime.now(UTC))
+
+    def _with_cost(self, answer: Answer, spent: Spent, run: UUID) -> Answer:
+        told = self._told[1] if self._told is not None and self._told[0] == run else Decimal(0)
+        self._told = (run, spent.cost_usd)
+        warnings = answer.warnings
+        if spent.unknown_calls:
+            more = f"{spent.unknown_calls} calls without an answer may have cost up to {usd(spent.unknown_usd)} more"
+            warnings = (*warnings, more)
+        return replace(answer, cost_usd=spent.cost_usd - told, warnings=warnings)
 
     def _budgets(self, max_cost_usd: Decimal | None) -> Budgets:
         settings = self.settings
@@ -273,7 +289,6 @@ def _warnings(exchange: Exchange, model: str) -> list[str]:
     found = (
         (not is_local and not model.startswith(asked.partition(":")[0]), f"{model} answered, {asked} was asked"),
         (exchange.usage.cost_source is CostSource.ESTIMATE, "the cost is an estimate"),
-        (exchange.usage.cost_usd is None, "the cost is not known"),
         (exchange.is_possible_duplicate, "the same question was sent before and may have been paid for twice"),
     )
     return [text for is_so, text in found if is_so]

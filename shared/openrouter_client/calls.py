@@ -34,6 +34,7 @@ from sidelinja_jobs.errors import PermanentError
 LOST_LIMIT = 2  # a question is not sent again after so many calls that may have been paid for without an answer
 STOPPED = "stopped"  # we ended the call ourselves: it is no sign that the next one will be lost, too
 GENERATION_WAITS_SECONDS = (0.0, 5.0, 10.0)  # a generation is known to OpenRouter some seconds after its end
+CACHE_HEADER, CACHE_CLEAR_HEADER = "X-OpenRouter-Cache", "X-OpenRouter-Cache-Clear"
 ANSWERED = (Kind.OK, Kind.TRUNCATED)
 
 
@@ -87,10 +88,13 @@ class Calls:
             LeaseLostError: the run is no longer held; nothing was sent.
         """
         past = self._ledger.find(step, request.sha256)
-        answers = [call for call in past if call.state == "received" and call.body is not None]
+        kept = [call for call in past if not call.is_discarded]
+        answers = [call for call in kept if call.state == "received" and call.body is not None]
         if answers:
             return self._reuse(request, answers[-1])
-        lost = self._lost(past)
+        lost = self._lost(kept)
+        if past and past[-1].is_useless_answer:
+            request = _uncached(request)
         self._refuse_if_lost_too_often(step, request, lost)
         call_id = self._reserve(step, request, is_again=bool(lost))
         self._ledger.mark_sent(call_id)
@@ -121,11 +125,12 @@ class Calls:
         """Calls that may have been paid for. At a server of one's own, none is."""
         if not self._client.profile.is_openrouter:
             return []
-        return [call for call in map(self._look_up, past) if call.cost_usd != 0]
+        unknown = [call for call in past if call.state == "unknown"]
+        return [call for call in map(self._look_up, unknown) if call.cost_usd != 0]
 
     def _look_up(self, call: PastCall) -> PastCall:
         """A lost call, with what it cost if that can be known by now."""
-        if call.state != "unknown" or call.cost_usd is not None or call.generation_id is None:
+        if call.cost_usd is not None or call.generation_id is None:
             return call
         cost = self._generation_cost(call.generation_id, GENERATION_WAITS_SECONDS[:1])
         if cost is None:
@@ -229,6 +234,13 @@ def _exchange(request: ChatRequest, reply: Reply, *, is_local: bool, is_again: b
         is_cache_hit=is_hit,
         is_possible_duplicate=is_again and not is_hit,
     )
+
+
+def _uncached(request: ChatRequest) -> ChatRequest:
+    """The same request, to be answered anew: OpenRouter's cache holds an answer that was of no use."""
+    if CACHE_HEADER not in request.headers:
+        return request
+    return replace(request, headers={**request.headers, CACHE_CLEAR_HEADER: "true"})
 
 
 def _settlement(reply: Reply, usage: Usage) -> Settlement:

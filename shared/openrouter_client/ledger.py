@@ -50,7 +50,10 @@ class Budgets:
 
 @dataclass(frozen=True)
 class PastCall:
-    """An earlier call with the same question: `received` with its answer, or `unknown`, which may be paid for."""
+    """An earlier call with the same question.
+
+    It is `received` with its answer, `unknown` and perhaps paid for, or `failed`. `is_discarded`: it was of no use.
+    """
 
     id: UUID
     state: str
@@ -62,6 +65,22 @@ class PastCall:
     is_possible_duplicate: bool
     error_class: str | None
     error_msg: str | None
+    is_discarded: bool
+
+    @property
+    def is_useless_answer(self) -> bool:
+        """Whether the server did answer, and the answer was of no use."""
+        is_empty = self.state == "failed" and self.http_status is not None and self.http_status < 300
+        return is_empty or (self.state == "received" and self.is_discarded)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a job's calls have cost, and how many more may have cost up to `unknown_usd`."""
+
+    cost_usd: Decimal
+    unknown_calls: int
+    unknown_usd: Decimal
 
 
 @dataclass(frozen=True)
@@ -109,7 +128,7 @@ class Ledger:
         self._close()
 
     def find(self, step: str, request_hash: str) -> list[PastCall]:
-        """Answers and lost calls of a question, oldest first. Raises LeaseLostError."""
+        """Earlier calls of a question, oldest first. Raises LeaseLostError."""
         rows = self._insist("find_calls", **self._held(), step=step, request_hash=request_hash)
         return [_past_call(row) for row in rows]
 
@@ -157,6 +176,10 @@ class Ledger:
     def discard(self, step: str, request_hashes: Sequence[str]) -> None:
         """Answers that were of no use: the job's next run asks again in place of using them."""
         self._insist("discard_calls", **self._held(), step=step, request_hashes=list(request_hashes))
+
+    def spent(self) -> Spent:
+        """What the job has cost so far, in all its runs."""
+        return Spent(**self._insist("sum_calls", **self._held())[0])
 
     def _held(self) -> dict[str, UUID]:
         return {"job_id": self._job_id, "lease_token": self._run.lease_token}

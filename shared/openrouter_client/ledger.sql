@@ -3,13 +3,16 @@
 
 -- name: find_calls
 select id, state, generation_id, response, http_status, cost_usd, cost_source, is_possible_duplicate, error_class,
-       error_msg
+       error_msg, discarded_at is not null as is_discarded
   from find_llm_calls(%(job_id)s, %(lease_token)s, %(step)s, %(request_hash)s)
 
 -- name: reserve_call
 select call_id, outcome, spent_usd, in_flight_usd, budget_usd
   from reserve_llm_call(%(job_id)s, %(lease_token)s, %(step)s, %(request_hash)s, %(model)s, %(reserve_usd)s,
                         %(job_budget_usd)s, %(day_budget_usd)s, %(type_day_budget_usd)s, %(possible_duplicate)s)
+
+-- name: sum_calls
+select cost_usd, unknown_calls, unknown_usd from sum_llm_calls(%(job_id)s, %(lease_token)s)
 
 -- name: mark_sent
 select mark_llm_call_sent(%(call_id)s)

@@ -41,11 +41,12 @@ class Caller:
         self.conn.execute(SETTLE, (call_id, state, cost, source, Jsonb(details), details.get("response")))
 
     def find(self, question: str = "q") -> list[dict[str, Any]]:
+        """Answers of use, and lost calls."""
         parameters = (self.claim.id, self.claim.lease_token, "whole", hash_of(question))
         rows: list[dict[str, Any]] = self.conn.execute(
             "select * from find_llm_calls(%s, %s, %s, %s)", parameters
         ).fetchall()
-        return rows
+        return [row for row in rows if row["state"] != "failed" and row["discarded_at"] is None]
 
 
 def new_caller(database: Database, worker_id: str = "w1") -> Caller:

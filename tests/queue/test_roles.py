@@ -63,7 +63,7 @@ FUNCTIONS = {
     "transcribe": {"find_show", "new_watched_files", "enqueue_watched_file"},
     "ask": {
         "find_llm_calls", "reserve_llm_call", "mark_llm_call_sent", "note_llm_generation", "settle_llm_call",
-        "discard_llm_calls", "read_transcript",
+        "discard_llm_calls", "sum_llm_calls", "read_transcript",
     },
     "operate": {
         "retry_job", "cancel_job", "pause_job_type", "resume_job_type", "sweep_jobs", "next_slot",

@@ -120,7 +120,8 @@ def test_a_lost_call_is_sent_again_for_nothing_where_the_cache_has_it(asking: As
     answer = asking.ask()
 
     assert standin.billed_count == 1
-    assert (answer.is_cache_hit, answer.is_possible_duplicate, answer.cost_usd) == (True, False, 0)
+    assert (answer.is_cache_hit, answer.is_possible_duplicate, answer.usage.cost_usd) == (True, False, 0)
+    assert answer.cost_usd == standin.billed_usd  # what the job cost, in all its runs
     assert asking.states() == [("unknown", "generation"), ("received", "cache")]
     assert asking.calls()[0]["cost_usd"] == standin.billing[0].cost  # asked for by its id
     asking.next_run()

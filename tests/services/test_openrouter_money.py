@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sidelinja_jobs.errors import (
+    HandlerError,
     PauseJobTypeError,
     PermanentError,
 )
@@ -101,3 +102,29 @@ def test_another_model_than_the_one_asked_for_is_told(asking: Asking, standin: S
 
     assert answer.warnings == ("openai/gpt-small answered, google/gemini-2.5-flash was asked",)
     assert asking.calls()[0]["model_used"] == "openai/gpt-small"
+
+
+def test_the_answers_of_a_run_add_up_to_what_the_job_cost(asking: Asking, standin: StandIn) -> None:
+    """With second tries, calls that failed, what an earlier run paid, and what was asked in vain."""
+    standin.script(faults.cut_off(), faults.content("nei"))
+    asking.ask()
+    standin.script(faults.refuses())
+    with pytest.raises(PermanentError):
+        asking.ask(asking.question("Dette vil den ikke svare på"))
+    asking.next_run()
+
+    answers = [asking.ask(), asking.ask(asking.question("En til")), asking.ask(asking.question("To til"))]
+
+    assert answers[0].is_reused
+    assert sum(answer.cost_usd for answer in answers) == standin.billed_usd
+    assert [answer.warnings for answer in answers] == [()] * 3
+
+
+def test_a_call_of_unknown_cost_is_told(asking: Asking, standin: StandIn) -> None:
+    standin.script(faults.closes_unanswered())
+    with pytest.raises(HandlerError):
+        asking.ask()
+
+    answer = asking.ask()
+
+    assert any("1 calls without an answer may have cost up to 0.0" in warning for warning in answer.warnings)

@@ -51,9 +51,26 @@ def test_a_second_answer_that_does_not_fit_ends_the_job_and_may_be_paid_anew_by_
     assert len(standin.chats) == 2
     assert all(call["discarded_at"] and call["response"] for call in asking.calls())
     asking.next_run()
-    asking.with_settings(cache_seconds=0)
     standin.answers(lambda _: '{"title": "a", "words": []}')
     assert asking.ask().data == {"title": "a", "words": []}
+
+
+@pytest.mark.parametrize("value", [None, "", "  \n"])
+def test_an_empty_answer_is_not_taken_from_the_cache_by_the_next_run(
+    asking: Asking, standin: StandIn, value: Any
+) -> None:
+    """OpenRouter has cached it like any other: the next run says that it wants a new one."""
+    standin.script(faults.empty(value))
+    with pytest.raises(HandlerError, match="empty"):
+        asking.ask()
+    asking.next_run()
+
+    answer = asking.ask()
+
+    assert (answer.data, answer.is_cache_hit, answer.is_possible_duplicate) == (GOOD, False, False)
+    assert [call.headers.get("x-openrouter-cache-clear") for call in standin.chats] == [None, "true"]
+    asking.next_run()
+    assert asking.ask().is_reused
 
 
 def test_a_second_answer_whose_core_is_right_may_be_accepted(asking: Asking, standin: StandIn) -> None:
