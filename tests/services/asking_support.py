@@ -1,5 +1,6 @@
 """A model to ask, on the stand-in, for a job that a worker of the test holds; without a worker process."""
 
+import functools
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
+from prometheus_client import CollectorRegistry
 
-from openrouter_client import calls
+from openrouter_client import calls, metrics
 from openrouter_client.asking import Answer, LanguageModel
 from openrouter_client.catalogue import Catalogue
-from openrouter_client.metrics import ModelMetrics
 from openrouter_client.profile import Profile
 from openrouter_client.request import AnswerSchema, Message, Question
 from openrouter_client.settings import ClientSettings
@@ -104,8 +105,7 @@ class Asking:
 
     def _model(self) -> LanguageModel:
         client = Client(Profile.from_settings(self.settings), self.settings)
-        metrics: ModelMetrics | None = None
-        return LanguageModel(client, Catalogue(client), self.settings, metrics=metrics, on_refused_key=self._doubt)
+        return LanguageModel(client, Catalogue(client), self.settings, on_refused_key=self._doubt)
 
     def _doubt(self) -> None:
         self.doubts += 1
@@ -132,3 +132,12 @@ def each_asking(database: Database, standin: "StandIn", monkeypatch: pytest.Monk
     yield asking
     asking.close()
     assert standin.contract_problems == []
+
+
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> CollectorRegistry:
+    """Metrics made from now on go there, since the process's registry takes each name once."""
+    registry = CollectorRegistry()
+    for name in ("Counter", "Gauge", "Histogram"):
+        kind = getattr(metrics, name)
+        monkeypatch.setattr(metrics, name, functools.partial(kind, registry=registry))
+    return registry

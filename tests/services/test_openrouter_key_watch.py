@@ -10,9 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 import structlog
-from prometheus_client import CollectorRegistry
 
-from openrouter_client import metrics as metrics_module
 from openrouter_client.key_watch import KeyWatch
 from openrouter_client.metrics import ModelMetrics
 from openrouter_client.settings import ClientSettings
@@ -20,6 +18,7 @@ from sidelinja_jobs import queue
 from sidelinja_jobs.settings import DatabaseSettings
 from tests.databases import Database
 from tests.openrouter_standin import StandIn
+from tests.services.asking_support import own_registry
 from tests.sessions import worker_session
 from tests.waiting import stays, wait_until
 from tests.worker_processes import WorkerProcesses
@@ -215,10 +214,7 @@ def test_while_it_does_not_work_it_is_looked_at_at_bounded_intervals(
 def test_the_gauge_says_whether_the_key_works(
     standin: StandIn, make_watch: MakeWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    registry = CollectorRegistry()
-    for name in ("Counter", "Gauge", "Histogram"):
-        kind = getattr(metrics_module, name)
-        monkeypatch.setattr(metrics_module, name, lambda *a, kind=kind, **n: kind(*a, registry=registry, **n))
+    registry = own_registry(monkeypatch)
     metrics = ModelMetrics("google/gemini-2.5-flash")
 
     def gauge() -> float | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from openrouter_client.metrics import ModelMetrics
 from sidelinja_jobs.errors import (
     HandlerError,
     PauseJobTypeError,
@@ -13,7 +14,7 @@ from sidelinja_jobs.errors import (
 )
 from tests.databases import Database
 from tests.openrouter_standin import StandIn, faults
-from tests.services.asking_support import Asking, each_asking
+from tests.services.asking_support import Asking, each_asking, own_registry
 
 
 @pytest.fixture
@@ -128,3 +129,29 @@ def test_a_call_of_unknown_cost_is_told(asking: Asking, standin: StandIn) -> Non
     answer = asking.ask()
 
     assert any("1 calls without an answer may have cost up to 0.0" in warning for warning in answer.warnings)
+
+
+def test_calls_tokens_and_money_are_counted(asking: Asking, standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = own_registry(monkeypatch)
+    asking.model.metrics = ModelMetrics("google/gemini-2.5-flash")
+
+    def count(name: str, **labels: str) -> float:
+        return registry.get_sample_value(name, {"model": "google/gemini-2.5-flash", **labels}) or 0.0
+
+    standin.script(faults.content("nei"))
+    asking.ask()
+    asking.next_run()
+    asking.ask()
+    standin.script(faults.rate_limited(retry_after="9"))
+    with pytest.raises(HandlerError):
+        asking.ask(asking.question("En annen"))
+
+    outcomes = {
+        name: count("openrouter_requests_total", outcome=name) for name in ("ok", "reused", "invalid", "come_back")
+    }
+    assert outcomes == {"ok": 2, "reused": 2, "invalid": 2, "come_back": 1}  # an answer of no use is used again, too
+    assert count("openrouter_cost_usd_total") == pytest.approx(float(standin.billed_usd))
+    assert count("openrouter_tokens_total", kind="prompt") == sum(one.prompt_tokens for one in standin.billing)
+    assert count("openrouter_tokens_total", kind="completion") == sum(one.completion_tokens for one in standin.billing)
+    assert count("openrouter_request_seconds_count") == 3
+    assert registry.get_sample_value("openrouter_day_spent_usd") == pytest.approx(float(standin.billed_usd))
