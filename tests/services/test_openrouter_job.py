@@ -1,12 +1,10 @@
 """openrouter_analyze by a real worker on a real database, against the stand-in of OpenRouter."""
 
 import json
-import re
 import resource
 import threading
 from pathlib import Path
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,50 +14,19 @@ from psycopg.types.json import Jsonb
 from services.openrouter.transcript import Transcript
 from tests.databases import Database
 from tests.openrouter_standin import ChatCall, StandIn
-from tests.services.openrouter_analyst import NORWEGIAN, analysis, analyst
+from tests.services.openrouter_analyst import analysis, analyst
+from tests.services.openrouter_jobs import add_transcription, enqueue, error_of, peak_rss_mb, result_of
 from tests.services.openrouter_service import JOB_TYPE, SENTENCES, OpenrouterService
-from tests.unit.analysis_support import Scripted, analysed, empty_answer, sentences, transcripts
+from tests.unit.analysis_support import Scripted, analysed, empty_answer, transcripts
 from tests.waiting import wait_until
-from tests.worker_processes import WorkerProcess, WorkerProcesses
+from tests.worker_processes import WorkerProcesses
 
-ENGLISH = "In this episode they talk about why the ferries in the north are so often late, and what to do about it."
-MOST_RSS_MB = 150
 IDLE_RSS_MB = 60
 
 
 @pytest.fixture
 def service(database: Database, worker_process: WorkerProcesses, standin: StandIn) -> OpenrouterService:
     return OpenrouterService(database, worker_process, standin)
-
-
-def add_transcription(database: Database, status: str = "completed", **result: Any) -> UUID:
-    """A job of whisper_transcribe as its worker leaves it."""
-    segments = [{"id": n, "start": 30.0 * n, "end": 30.0 * n + 29, "text": s} for n, s in enumerate(SENTENCES)]
-    whole = {"segments": segments, "duration": 182.0, "language": "no", "source": {"path": "2026/ep042.mp3"}, **result}
-    columns = {"status": status, "result": Jsonb(whole) if status == "completed" else None}
-    return database.enqueue("whisper_transcribe", {"path": "2026/ep042.mp3"}, **columns)
-
-
-def enqueue(service: OpenrouterService, **payload: Any) -> UUID:
-    return service.database.enqueue(JOB_TYPE, payload)
-
-
-def result_of(service: OpenrouterService, job_id: UUID, *, within: float = 60) -> dict[str, Any]:
-    job = service.wait_until_settled(job_id, within=within)[job_id].job
-    assert job["status"] == "completed", (job["error_msg"], [row["error_msg"] for row in service.see(job_id).attempts])
-    result: dict[str, Any] = job["result"]
-    return result
-
-
-def error_of(service: OpenrouterService, job_id: UUID) -> tuple[str, str]:
-    job = service.wait_until_settled(job_id)[job_id].job
-    assert job["status"] == "error"
-    return job["error_class"], job["error_msg"]
-
-
-def peak_rss_mb(worker: WorkerProcess) -> float:
-    lines = Path(f"/proc/{worker.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
 def test_a_transcription_becomes_metadata_and_files(service: OpenrouterService, tmp_path: Path) -> None:
@@ -232,85 +199,6 @@ def test_progress_says_the_stage(service: OpenrouterService) -> None:
     finally:
         goes_on.set()
     assert service.wait_until_settled(job_id)[job_id].job["status"] == "completed"
-
-
-@pytest.mark.parametrize(("name", "is_mended"), [("nb", True), ("nb", False), ("nn", False)])
-def test_an_answer_that_drifts_to_english_is_asked_for_once_more(
-    service: OpenrouterService, samples: Path, name: str, is_mended: bool
-) -> None:
-    drifts = [ENGLISH, NORWEGIAN if is_mended else ENGLISH]
-
-    def say(call: ChatCall) -> str:
-        words = drifts.pop(0)
-        return json.dumps({**analysis(call), "summary_short": words, "summary_long": words}, ensure_ascii=False)
-
-    service.standin.answers(say)
-    service.start()
-    lines = [segment.text for segment in sentences(samples, name, hours=0.1)]
-    result = result_of(service, enqueue(service, text="\n".join(lines)))
-
-    calls = service.standin.chats
-    assert len(calls) == 2
-    assert calls[0].raw != calls[1].raw
-    assert {"nb": "bokmål", "nn": "nynorsk"}[name] in calls[1].body["messages"][-1]["content"].split("\n")[-1]
-    assert result["language"] == name
-    assert result["quality"]["language_ok"] is is_mended
-    assert ("language_drift" in result["quality"]["warnings"]) is not is_mended
-    assert result["provenance"]["calls"] == 2
-
-
-def three_hours(database: Database, samples: Path) -> UUID:
-    rows = [
-        {"id": number, "start": segment.start, "end": segment.end, "text": segment.text}
-        for number, segment in enumerate(sentences(samples, "nb", hours=3))
-    ]
-    return add_transcription(database, segments=rows, duration=rows[-1]["end"])
-
-
-def test_three_hours_of_norwegian_are_one_call_in_little_memory(service: OpenrouterService, samples: Path) -> None:
-    worker = service.start(OPENROUTER_READ_SECONDS="30")
-    result = result_of(service, enqueue(service, transcript_job_id=str(three_hours(service.database, samples))))
-
-    assert (result["language"], result["provenance"]["plan"], result["provenance"]["calls"]) == ("nb", "single", 1)
-    assert result["transcript"]["duration_s"] == pytest.approx(10_800, abs=60)
-    assert len(service.standin.chats) == service.standin.billed_count == 1
-    assert peak_rss_mb(worker) < MOST_RSS_MB
-
-
-def from_notes(call: ChatCall) -> str:
-    """Of the chapters in the notes on parts, the first and the middle one; else what the analyst says."""
-    answer, noted = analysis(call), re.findall(r"^  (B\d+): ", call.text, re.MULTILINE)
-    if noted:
-        chosen = dict.fromkeys([noted[0], noted[len(noted) // 2]])
-        answer["chapters"] = [{"start_block": block, "title": f"Om {block}"} for block in chosen]
-    return json.dumps(answer, ensure_ascii=False)
-
-
-def test_three_hours_are_asked_in_parts_of_a_server_of_one_s_own(
-    database: Database, worker_process: WorkerProcesses, samples: Path
-) -> None:
-    """A generic server of 16k tokens, no key: the parts together are the whole transcript."""
-    with StandIn(is_generic=True, key="") as standin:
-        service = OpenrouterService(database, worker_process, standin)
-        standin.answers(from_notes)
-        worker = service.start(
-            OPENROUTER_API_KEY="", OPENROUTER_PROFILE="generic", OPENROUTER_MODEL=standin.models[0].id,
-            OPENROUTER_CONTEXT_TOKENS="16384", OPENROUTER_READ_SECONDS="30",
-        )  # fmt: skip
-        transcription = three_hours(database, samples)
-        result = result_of(service, enqueue(service, transcript_job_id=str(transcription)), within=100)
-
-        said = [row["text"] for row in database.job(transcription)["result"]["segments"]]
-        parts = [call for call in standin.chats if "summary" in (call.schema or {})["properties"]]
-        asked = " ".join(call.body["messages"][1]["content"] for call in parts)
-
-    assert result["provenance"]["plan"] == "map_reduce"
-    assert (result["provenance"]["cost_usd"], result["provenance"]["cost_source"]) == ("0", "local")
-    assert len(parts) > 4
-    assert [sentence for sentence in said if " ".join(sentence.split()) not in asked] == []
-    assert len(result["chapters"]) >= 2
-    assert len({quote["start_s"] for quote in result["quotes"]}) == len(result["quotes"]) > 4
-    assert peak_rss_mb(worker) < MOST_RSS_MB, peak_rss_mb(worker)
 
 
 def test_any_letters_go_through_the_worker_into_the_database(service: OpenrouterService) -> None:
