@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.openrouter.blocks import MOST_LETTERS, Block, block_line, find_block, make_blocks
@@ -15,6 +15,7 @@ from sidelinja_jobs import PermanentError
 from tests.unit.analysis_support import episode, transcripts
 
 
+@settings(deadline=None)
 @given(transcripts())
 def test_blocks_are_the_text_in_order_without_a_gap(transcript: Transcript) -> None:
     blocks = make_blocks(transcript)
@@ -29,6 +30,7 @@ def test_blocks_are_the_text_in_order_without_a_gap(transcript: Transcript) -> N
         assert after.first_segment >= before.first_segment
 
 
+@settings(deadline=None)
 @given(transcripts())
 def test_a_model_sees_every_word_once(transcript: Transcript) -> None:
     lines = [block_line(transcript, block) for block in make_blocks(transcript)]
@@ -38,6 +40,7 @@ def test_a_model_sees_every_word_once(transcript: Transcript) -> None:
     assert all("\n" not in line for line in lines)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=200), st.integers(800, 5000))
 def test_chunks_without_their_overlap_are_the_blocks(sizes: list[int], room: int) -> None:
     blocks = [Block(number, number, number + 1, number, number) for number in range(1, len(sizes) + 1)]
@@ -51,6 +54,7 @@ def test_chunks_without_their_overlap_are_the_blocks(sizes: list[int], room: int
         assert list(after.blocks[: after.overlap]) == list(before.blocks[len(before.blocks) - after.overlap :])
 
 
+@settings(deadline=None)
 @given(st.integers(1, 60), st.integers(0, 1))
 def test_halves_of_a_chunk_are_the_chunk(length: int, overlap: int) -> None:
     blocks = [Block(number, number, number + 1, number, number) for number in range(1, length + 1)]
@@ -154,6 +158,7 @@ def test_a_context_that_is_too_small_is_told_before_anything_is_asked() -> None:
     assert caught.value.error_class == "config"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_the_bound_of_tokens_is_above_what_byte_tokenizers_need_on_average(text: str) -> None:
     assert token_bound(text) >= len(text) / 2.5

@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.openrouter.blocks import make_blocks
@@ -29,6 +29,7 @@ def made(*candidates: tuple[object, str], of: Transcript | None = None) -> tuple
     return chapters, {reason: count for reason, count in dropped.items() if count}
 
 
+@settings(deadline=None)
 @given(transcripts(), st.lists(st.tuples(REFERENCES, st.text(max_size=10)), max_size=25))
 def test_whatever_is_proposed_chapters_hold(transcript: Transcript, proposed: list[tuple[object, str]]) -> None:
     chapters, dropped = made(*proposed, of=transcript)

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openrouter_client.fence import fence_for, injection_suspected, without_template_tokens
@@ -118,6 +118,7 @@ def test_ordinary_brackets_stay() -> None:
     assert without_template_tokens(text) == text
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200), st.text(min_size=1, max_size=40))
 def test_a_text_never_holds_its_own_fence(text: str, secret: str) -> None:
     fence = fence_for(secret, text)

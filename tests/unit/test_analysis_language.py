@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openrouter_client.language import LANGUAGES, detect, is_language
@@ -88,6 +88,7 @@ def test_what_is_too_short_to_tell_is_not_judged(text: str) -> None:
     assert is_language(text, "nn")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=400))
 def test_any_text_is_judged_without_a_fault(text: str) -> None:
     assert detect(text).language in (None, *LANGUAGES)

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.openrouter.answers import PersonAnswer
@@ -67,6 +67,7 @@ def test_known_names_count_and_decide_the_spelling_and_who_is_host() -> None:
     assert dropped == {"twice": 1}
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60), st.text(min_size=1, max_size=60).filter(str.strip))
 def test_any_name_on_any_text_is_decided(name: str, text: str) -> None:
     names = Names(Transcript([Segment(text.strip(), 0.0, 1.0)]), Hints())

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openrouter_client.quotes import LEAST_LETTERS, MOST_CHANGES, Folded, Span, _best_end, locate
@@ -108,11 +108,13 @@ def levenshtein_to_any_part(pattern: str, text: str) -> int:
     return min(row)
 
 
+@settings(deadline=None)
 @given(st.text("abc ", min_size=1, max_size=70), st.text("abc ", max_size=90))
 def test_the_search_counts_the_fewest_changes(pattern: str, text: str) -> None:
     assert _best_end(pattern, text)[0] == levenshtein_to_any_part(pattern, text)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300), st.data())
 def test_any_whole_words_of_any_text_are_found_as_a_slice_of_it(source: str, data: st.DataObject) -> None:
     folded = Folded(source)
@@ -129,6 +131,7 @@ def test_any_whole_words_of_any_text_are_found_as_a_slice_of_it(source: str, dat
         assert Folded(quote).text in Folded(source[span.start : span.end]).text
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200), st.text(max_size=200), st.integers(0, 200), st.integers(0, 200))
 def test_whatever_is_found_is_close_to_what_was_asked(quote: str, source: str, low: int, high: int) -> None:
     span = locate(quote, Folded(source), near=(min(low, high), max(low, high)))

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openrouter_client.request import Question
@@ -67,6 +67,7 @@ def good(question: Question) -> dict[str, Any]:
     return empty_answer(question, **GOOD)
 
 
+@settings(deadline=None)
 @given(transcripts(), ANSWERS, st.data())
 def test_any_transcript_and_any_answer_make_a_result_that_can_be_stored(
     transcript: Transcript, answer: dict[str, Any], data: st.DataObject
@@ -92,6 +93,7 @@ def test_any_transcript_and_any_answer_make_a_result_that_can_be_stored(
         assert quote["seg_from"] <= quote["seg_to"] < len(transcript.segments)
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(), max_size=200))
 def test_an_answer_with_letters_that_no_database_takes_is_cleaned(text: str) -> None:
     said = text + "\x00\ud83d"

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -35,6 +35,7 @@ def shown(markdown: str) -> str:
     return "".join(child.content for child in children)
 
 
+@settings(deadline=None)
 @given(ONE_LINE)
 def test_an_escaped_text_shows_as_it_was_written(text: str) -> None:
     assert shown(escape(text)) == " ".join(text.split())
