@@ -52,7 +52,7 @@ class OpenrouterService:
             "OPENROUTER_API_KEY": self.standin.key,
             "OPENROUTER_BASE_URL": self.standin.base_url,
             "OPENROUTER_PROFILE": "openrouter",
-            "OPENROUTER_READ_SECONDS": "1",
+            "OPENROUTER_READ_SECONDS": "3",
             **environ,
         }
         command = [sys.executable, "-m", "services.openrouter"]
@@ -70,7 +70,7 @@ class OpenrouterService:
         whole = {"segments": segments, "language": "nb", **payload}
         return self.database.enqueue(JOB_TYPE, whole, priority=priority)
 
-    def wait_until_settled(self, *job_ids: UUID, runs: int = 1, within: float = 60) -> dict[UUID, Seen]:
+    def wait_until_settled(self, *job_ids: UUID, runs: int = 1, within: float = 150) -> dict[UUID, Seen]:
         """Until each has ended, or has had so many runs; what was seen of each at that moment."""
         statement = """
             select id from job_queue j where id = any(%s) and status <> 'running'
