@@ -5,7 +5,9 @@ the transport holds, that the grammar of the server keeps the schema, and that n
 """
 
 import json
+import sys
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 
@@ -15,9 +17,13 @@ from openrouter_client.settings import ClientSettings
 from openrouter_client.transport import Client, Reply
 from openrouter_client.verdicts import Kind
 from sidelinja_jobs import load_settings
+from tests.databases import Database
 from tests.services.local_model import local_model
+from tests.services.openrouter_service import JOB_TYPE, SENTENCES
+from tests.waiting import wait_until
+from tests.worker_processes import WorkerProcesses
 
-pytestmark = [pytest.mark.local_llm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.local_llm, pytest.mark.timeout(900)]
 ASKED = (
     Message("system", "You write titles of podcasts. Answer with JSON."),
     Message("user", "Today we talk about ferries in the north of Norway and why they are late."),
@@ -81,3 +87,38 @@ def test_prompt_that_is_too_long_is_told_so(model_url: str) -> None:
 
     assert reply.verdict.kind is Kind.TOO_LONG, reply.verdict
     assert reply.status == 400
+
+
+def test_nothing_that_the_model_invents_is_let_through(
+    model_url: str, database: Database, worker_process: WorkerProcesses
+) -> None:
+    """Whatever it says, times and quotes are the transcript's, and what is not found there is counted."""
+    settings = {
+        "OPENROUTER_BASE_URL": model_url,
+        "OPENROUTER_MODEL": "smollm2",
+        "OPENROUTER_CONTEXT_TOKENS": "4096",
+        "OPENROUTER_READ_SECONDS": "120",
+    }
+    command = [sys.executable, "-m", "services.openrouter"]
+    worker = worker_process.start_command(database, command, "worker_openrouter", settings)
+    worker_process.wait_until_registered(database, worker, 30)
+    segments = [
+        {"start": 30.0 * number, "end": 30.0 * number + 29.0, "text": text} for number, text in enumerate(SENTENCES)
+    ]
+    wants = ["title", "quotes"]  # a small model fills every list to its limit, at some ten tokens a second
+    job_id = database.enqueue(JOB_TYPE, {"segments": segments, "language": "nb", "wants": wants})
+    ended = "select * from job_queue where id = %s and status in ('completed', 'error', 'retry')"
+    job = wait_until(lambda: database.rows(ended, job_id), 800, every=0.5, what="the job to end")[0]
+
+    assert job["status"] == "completed", job["error_msg"]
+    result = job["result"]
+    starts = {segment["start"] for segment in segments}
+    for quote in result["quotes"]:
+        assert quote["text"] in segments[quote["seg_from"]]["text"]
+        assert quote["start_s"] in starts
+    assert {chapter["start_s"] for chapter in result["chapters"]} <= starts
+    spoken = " ".join(SENTENCES)
+    assert all(person["name"].split()[0] in spoken for person in [*result["guests"], *result["hosts"]])
+    assert result["quality"]["grounded_quotes"] == len(result["quotes"])
+    assert result["provenance"]["cost_source"] == "local"
+    assert Decimal(result["provenance"]["cost_usd"]) == 0
