@@ -49,8 +49,8 @@ class RunningStack:
         """Output of `docker compose …`; no .env of a developer is read."""
         return self.run("docker", "compose", "--env-file", "/dev/null", *arguments, **options).stdout.strip()
 
-    def make(self, *arguments: str) -> str:
-        return self.run("make", *arguments, "COMPOSE=docker compose --env-file /dev/null").stdout.strip()
+    def make(self, *arguments: str, **options: Any) -> str:
+        return self.run("make", *arguments, "COMPOSE=docker compose --env-file /dev/null", **options).stdout.strip()
 
     def remove(self) -> None:
         self.compose("--profile", "tools", "down", "--volumes", "--remove-orphans", "--timeout", "5")
@@ -92,8 +92,8 @@ class RunningStack:
         """The command line in its service, as JSON."""
         return json.loads(self.compose("run", "--rm", "-T", "jobs", *arguments, "--json"))
 
-    def enqueue(self, path: str) -> str:
-        return str(self.jobs("enqueue", "whisper_transcribe", f"path={path}", "language=en")["id"])
+    def enqueue(self, path: str, *fields: str) -> str:
+        return str(self.jobs("enqueue", "whisper_transcribe", f"path={path}", "language=en", *fields)["id"])
 
     def job(self, job_id: str) -> dict[str, Any]:
         return dict(json.loads(self.sql(f"select to_jsonb(job_queue) from job_queue where id = '{job_id}'")))
@@ -115,6 +115,11 @@ class RunningStack:
             return worker_id.partition(":")[0] if int(units) else None
 
         return wait_until(holder, 60, every=0.1, what="a finished unit") or ""
+
+    def host_address(self, network: str) -> str:
+        """Where the containers of a network reach this machine."""
+        (found,) = json.loads(self.run("docker", "network", "inspect", f"{PROJECT}_{network}").stdout)
+        return str(found["IPAM"]["Config"][0]["Gateway"])
 
     def prometheus(self, query: str) -> list[dict[str, Any]]:
         url = f"http://127.0.0.1:{self.prometheus_port}/api/v1/query"

@@ -14,6 +14,7 @@ import pytest
 
 from tests.databases import ROOT
 from tests.e2e.running_stack import PROJECT, RunningStack, alone_on_this_machine
+from tests.openrouter_standin import StandIn
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -73,6 +74,28 @@ def test_mp3_becomes_a_transcript_beside_the_audio(stack: RunningStack) -> None:
     assert listed.startswith("WEBVTT")
     assert "respectable" in listed
     assert job["attempts"] == 0
+
+
+def test_transcript_is_analyzed_as_soon_as_there_is_a_key(stack: RunningStack, transcript: str) -> None:
+    """The provider's stand-in answers on this machine, which that worker alone reaches, by the network `egress`."""
+    with StandIn(host=stack.host_address("egress")) as standin:
+        stack.environ |= {"OPENROUTER_BASE_URL": standin.base_url, "OPENROUTER_PROFILE": "openrouter"}
+        stack.compose("up", "--detach", "--no-deps", "--wait", "openrouter")
+        paused = wait_until(lambda: stack.sql("select pause_reason from job_type where paused_at is not null"), 30)
+        job_id = stack.enqueue("reference.mp3", "analyze=true")
+        stack.wait_for(job_id, "completed")
+        analysis = stack.sql(f"select id, status, attempts from job_queue where parent_id = '{job_id}'").split("|")
+
+        told = stack.make("key", input=f"{standin.key}\n")
+        job = stack.wait_for(analysis[0], "completed")
+        logs = stack.compose("logs", "--no-color", "openrouter")
+
+    assert "OPENROUTER_API_KEY" in paused
+    assert analysis[1:] == ["pending", "0"]
+    assert "stored for worker_openrouter" in told
+    assert job["result"]["provenance"]["model_used"] == "google/gemini-2.5-flash"
+    assert standin.billed_count == 1
+    assert standin.key not in logs + told
 
 
 def test_two_jobs_run_at_once_on_two_workers(two_workers: RunningStack) -> None:

@@ -46,6 +46,7 @@ class StandIn:
     def __init__(
         self,
         *,
+        host: str = "127.0.0.1",
         key: str = KEY,
         balance: Decimal | str = "10",
         models: Sequence[Model] = MODELS,
@@ -68,7 +69,7 @@ class StandIn:
         self._script: list[tuple[str | None, Fault, bool]] = []
         self._replies: dict[tuple[str, str], list[Reply]] = {}
         self._lock = threading.Lock()
-        self._server = _Server(self)
+        self._server = _Server(self, host)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     def __enter__(self) -> "StandIn":
@@ -84,7 +85,7 @@ class StandIn:
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}{'/v1' if self.is_generic else PREFIX}"
+        return f"http://{self._server.server_name}:{self._server.server_port}{'/v1' if self.is_generic else PREFIX}"
 
     @property
     def billing(self) -> list[Billed]:
@@ -158,15 +159,15 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, standin: StandIn) -> None:
+    def __init__(self, standin: StandIn, host: str) -> None:
         self.standin = standin
         self._open: set[Any] = set()
         self._lock = threading.Lock()
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__((host, 0), _Handler)
 
     def server_bind(self) -> None:
         socketserver.TCPServer.server_bind(self)  # HTTPServer's own asks the name service for its name
-        self.server_name, self.server_port = "127.0.0.1", self.server_address[1]
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         with self._lock:
