@@ -4,17 +4,22 @@ An address lives in memory alone, as long as a batch. What is stored is a keyed 
 """
 
 import ipaddress
+import socket
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 UNKNOWN_COUNTRY = "ZZ"
+MOST_KNOWN = 50_000
+_MAPPED = b"\0" * 10 + b"\xff\xff"
+_LONGEST_TEXT = 100
+_NETWORK_BYTES = 8  # of an IPv6 address
 
-IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+Lookup = Callable[[bytes], str]  # from a packed address to a country
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(msgspec.Struct, frozen=True, gc=False):
     """`key`: four bytes of IPv4, or the first eight of IPv6, which is what a household or a phone has."""
 
     key: bytes
@@ -25,90 +30,87 @@ class Address:
 
 
 class Networks:
-    """A set of networks, asked in logarithmic time."""
+    """A set of networks, asked in logarithmic time with packed addresses."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         """Raises ValueError for what is no network."""
-        spans: dict[int, list[tuple[int, int]]] = {4: [], 6: []}
+        spans: dict[int, list[tuple[bytes, bytes]]] = {4: [], 16: []}
         for text in texts:
             network = ipaddress.ip_network(text.strip(), strict=False)
-            spans[network.version].append((int(network[0]), int(network[-1])))
-        self._starts: dict[int, list[int]] = {}
-        self._ends: dict[int, list[int]] = {}
-        for version, found in spans.items():
-            merged: list[tuple[int, int]] = []
+            spans[network.max_prefixlen // 8].append((network[0].packed, network[-1].packed))
+        self._starts: dict[int, list[bytes]] = {}
+        self._ends: dict[int, list[bytes]] = {}
+        for length, found in spans.items():
+            disjoint: list[tuple[bytes, bytes]] = []
             for start, end in sorted(found):
-                if merged and start <= merged[-1][1] + 1:
-                    merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+                if disjoint and start <= disjoint[-1][1]:
+                    disjoint[-1] = (disjoint[-1][0], max(end, disjoint[-1][1]))
                 else:
-                    merged.append((start, end))
-            self._starts[version] = [start for start, _ in merged]
-            self._ends[version] = [end for _, end in merged]
+                    disjoint.append((start, end))
+            self._starts[length] = [start for start, _ in disjoint]
+            self._ends[length] = [end for _, end in disjoint]
 
-    def __contains__(self, address: IPAddress) -> bool:
-        number = int(address)
-        index = bisect_right(self._starts[address.version], number) - 1
-        return index >= 0 and number <= self._ends[address.version][index]
-
-
-Lookup = Callable[[IPAddress], str]
+    def __contains__(self, packed: bytes) -> bool:
+        index = bisect_right(self._starts[len(packed)], packed) - 1
+        return index >= 0 and packed <= self._ends[len(packed)][index]
 
 
-def no_country(_: IPAddress) -> str:
-    """Where no database of countries is given."""
-    return UNKNOWN_COUNTRY
+class AddressBook(dict[str, Address | None]):
+    """Addresses by their text, each read once as long as it is remembered; None for what is no address.
 
+    A dict with `__missing__`, since it is asked for every request.
+    """
 
-class AddressBook:
-    """Reads the text of an address, each one once; emptied between batches."""
-
-    def __init__(self, deny: Networks, allow: Networks, country_of: Lookup = no_country) -> None:
+    def __init__(self, deny: Networks, allow: Networks, country_of: Lookup | None = None) -> None:
+        super().__init__()
         self._deny, self._allow, self._country_of = deny, allow, country_of
-        self._known: dict[str, Address | None] = {}
-        self._by_key: dict[bytes, Address] = {}
 
-    def find(self, text: str) -> Address | None:
-        """None for what is no address (an odd listener, a filter that replaced it)."""
-        try:
-            return self._known[text]
-        except KeyError:
-            address = self._known[text] = self._read(text)
-            return address
+    def __missing__(self, text: str) -> Address | None:
+        address = self[text] = self._read(text)
+        return address
 
     def forget(self) -> None:
-        self._known.clear()
-        self._by_key.clear()
+        """Between batches, when there are many."""
+        if len(self) > MOST_KNOWN:
+            self.clear()
 
     def _read(self, text: str) -> Address | None:
-        found = parse_address(text)
-        if found is None:
+        packed = packed_address(text)
+        if packed is None:
             return None
-        key = found.packed if found.version == 4 else found.packed[:8]
-        # Country and lists by the network, so that one listener has one country whatever the order of the lines.
-        asked = found if found.version == 4 else ipaddress.IPv6Address(key + bytes(8))
-        is_denied, is_allowed = found in self._deny, found in self._allow
-        if is_denied or is_allowed:
-            return Address(key, is_denied and not is_allowed, is_allowed, self._country_of(asked))
-        if key not in self._by_key:
-            self._by_key[key] = Address(
-                key, country=self._country_of(asked), is_masked=found.version == 4 and key[3] == 0
-            )
-        return self._by_key[key]
+        is_ipv4 = len(packed) == 4
+        key = packed if is_ipv4 else packed[:_NETWORK_BYTES]
+        # Its country by the network, so that one listener has one country whatever the order of the lines.
+        asked = packed if is_ipv4 else key + bytes(_NETWORK_BYTES)
+        is_allowed = packed in self._allow
+        return Address(
+            key,
+            not is_allowed and packed in self._deny,
+            is_allowed,
+            UNKNOWN_COUNTRY if self._country_of is None else self._country_of(asked),
+            is_ipv4 and packed[3] == 0,
+        )
 
 
-def parse_address(text: str) -> IPAddress | None:
-    """An address with or without brackets, port or zone; IPv4 that is mapped into IPv6 is IPv4 (R23)."""
-    if len(text) > 100:
-        return None
+def packed_address(text: str) -> bytes | None:
+    """Four or sixteen bytes; IPv4 that is mapped into IPv6 is IPv4 (R23)."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            packed = socket.inet_pton(family, text)
+        except (OSError, ValueError):  # also a NUL in the text
+            continue
+        return packed[12:] if packed.startswith(_MAPPED) else packed
+    bare = _bare(text)
+    return packed_address(bare) if bare != text else None
+
+
+def _bare(text: str) -> str:
+    """An address without what may stand around it: brackets, a port, a zone."""
+    if len(text) > _LONGEST_TEXT:
+        return text
     bare = text.strip()
     if bare.startswith("["):
         bare = bare[1:].partition("]")[0]
     elif bare.count(":") == 1:
         bare = bare.partition(":")[0]
-    try:
-        found = ipaddress.ip_address(bare.partition("%")[0])
-    except ValueError:
-        return None
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        return found.ipv4_mapped
-    return found
+    return bare.partition("%")[0]

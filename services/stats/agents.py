@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 OWN_LIST = Path(__file__).with_name("agents.toml")
-BOT, WATCH = "bot", "apple_watch"
+BOT, WATCH, NO_AGENT = "bot", "apple_watch", "no_ua"
 UNKNOWN = "unknown"
 
 _HASHED = re.compile(r"[0-9a-f]{8}", re.ASCII)
@@ -42,32 +42,30 @@ class Agent:
     name: str
     kind: str
     device: str
-    exclusion: str | None  # bot, apple_watch, or None when it counts
+    exclusion: str | None  # bot, apple_watch, no_ua (R8: blank), or None when it counts
     is_hashed: bool  # a filter of Caddy has hashed the header
 
 
 Classifier = Callable[[str], Verdict]
 
 
-class AgentBook:
-    """Classifies each text once; emptied between batches when it has grown."""
+class AgentBook(dict[str, Agent]):
+    """User agents by their text, each classified once as long as it is remembered."""
 
     MOST = 20_000
 
     def __init__(self, classify: Classifier) -> None:
+        super().__init__()
         self._classify = classify
-        self._known: dict[str, Agent] = {}
 
-    def find(self, text: str) -> Agent:
-        try:
-            return self._known[text]
-        except KeyError:
-            agent = self._known[text] = agent_of(text, self._classify)
-            return agent
+    def __missing__(self, text: str) -> Agent:
+        agent = self[text] = agent_of(text, self._classify)
+        return agent
 
     def forget(self) -> None:
-        if len(self._known) > self.MOST:
-            self._known.clear()
+        """Between batches, when there are many."""
+        if len(self) > self.MOST:
+            self.clear()
 
 
 def agent_of(text: str, classify: Classifier) -> Agent:
@@ -75,7 +73,10 @@ def agent_of(text: str, classify: Classifier) -> Agent:
     looked_at = text[:_LONGEST_LOOKED_AT]
     is_hashed = _HASHED.fullmatch(text) is not None
     verdict = classify(looked_at)
-    exclusion = WATCH if is_watch_duplicate(looked_at) else BOT if verdict.is_bot else None
+    if not text or text.isspace():
+        exclusion: str | None = NO_AGENT
+    else:
+        exclusion = WATCH if is_watch_duplicate(looked_at) else BOT if verdict.is_bot else None
     return Agent(
         key=text.encode("utf-8", "surrogatepass"),
         text=text,

@@ -8,8 +8,8 @@ R16) is decided in the database, over all that a day brought.
 from collections.abc import Mapping, Set
 from datetime import date
 
-from services.stats.addresses import AddressBook
-from services.stats.agents import Agent, AgentBook
+from services.stats.addresses import Address, AddressBook
+from services.stats.agents import NO_AGENT, Agent, AgentBook
 from services.stats.coverage import (
     LARGEST_FILE,
     Span,
@@ -18,19 +18,18 @@ from services.stats.coverage import (
     total_of,
     whole_coverage,
 )
-from services.stats.instants import EARLIEST, LATEST, Days, duration_of, seconds_of
+from services.stats.instants import EARLIEST, LONGEST_DURATION, Days, duration_of, seconds_of
 from services.stats.lines import BadLine, Line, Request, decode_lines, nth_line, shape_of
 from services.stats.paths import Kind, Layout, host_of_referrer
-from services.stats.tally import Episode, Feed, Tally, Window
+from services.stats.tally import DayTally, Episode, Feed, Tally, Window
 
 NOT_ACCESS = "not_access"  # a line of another logger in the same file
 OTHER_HOST = "other_host"
 LATE = "late"  # of a day that is closed
 _ACCESS = "http.log.access"
 _BAD = frozenset(("ts", "ip", "schema"))
-_LONGEST_DURATION = 864_000.0
 _MOST_PATHS = 50_000
-_NO_SPAN: list[Span] = []
+_NOTHING: list[Span] = []
 
 
 class Facts:
@@ -46,8 +45,35 @@ class Facts:
 NO_FACTS = Facts({}, {})
 
 
+class Targets(dict[str, Episode | Feed | None]):
+    """R11: from a path as it was sent to an episode or feed, one object for all spellings; None for neither."""
+
+    def __init__(self, layout: Layout, facts: Facts) -> None:
+        super().__init__()
+        self._layout, self._facts = layout, facts
+        self._known: dict[tuple[str, str], Episode | Feed] = {}
+
+    def __missing__(self, path: str) -> Episode | Feed | None:
+        found = self._layout.target_of(path)
+        key = (found.show, found.name)
+        if found.kind is Kind.OTHER:
+            target = None
+        elif key in self._known:
+            target = self._known[key]
+        else:
+            target = Feed(found.name) if found.kind is Kind.FEED else self._facts.episode(*key)
+            self._known[key] = target
+        self[path] = target
+        return target
+
+    def forget(self) -> None:
+        """Between batches, when there are many."""
+        if len(self) > _MOST_PATHS:
+            self.clear()
+
+
 class Counting:
-    """Applies the rules to one source's lines. Holds addresses and user agents for as long as a batch."""
+    """Applies the rules to one source's lines. Holds addresses and user agents in memory for a while."""
 
     def __init__(
         self,
@@ -61,162 +87,130 @@ class Counting:
     ) -> None:
         self._layout, self._days = layout, Days(zone)
         self._agents, self._addresses = agents, addresses
-        self._facts, self._closed = facts, closed
-        self._targets: dict[str, Episode | Feed | None] = {}
-        self._episodes: dict[tuple[str, str], Episode] = {}
-        self._feeds: dict[str, Feed] = {}
+        self._targets = Targets(layout, facts)
+        self._closed = closed
         self._hosts: dict[str, bool] = {}
+        self._has_hosts = bool(layout.hosts)
         self._start = self._day_start = self._day_end = 0.0
-        self._day = date.min
-        self._is_closed = False
-        self.tally = Tally()
+        self.day, self._is_closed = date.min, False
+        self._begin_tally()
 
     def take(self) -> Tally:
         """The tally so far; begins a new one and forgets what need not be known longer."""
-        done, self.tally = self.tally, Tally()
-        self._addresses.forget()
-        self._agents.forget()
-        if len(self._targets) > _MOST_PATHS:
-            self._targets.clear()
+        done = self.tally
+        self._begin_tally()
+        for book in (self._addresses, self._agents, self._targets):
+            book.forget()
         return done
 
     def read(self, chunk: bytes, offset: int = 0) -> None:
         """Counts the lines of a chunk of whole lines; `offset` is its place in the file, for the record of bad ones."""
-        tally, judge, excluded = self.tally, self._judge, self.tally.excluded
+        tally, judge = self.tally, self._judge
         lines = decode_lines(chunk)
         tally.lines += len(lines)
         for index, line in enumerate(lines):
-            if type(line) is BadLine:
+            if isinstance(line, BadLine):
                 tally.add_bad(line.reason, offset + line.offset, line.sample)
                 continue
-            reason = judge(line)  # type: ignore[arg-type]  # Line, as the other was seen above
+            reason = judge(line)
             if reason is None:
-                tally.counted += 1
-            elif reason in _BAD:
+                continue
+            if reason in _BAD:
                 place, text = nth_line(chunk, index)
                 tally.add_bad(reason, offset + place, shape_of(text))
             else:
-                excluded[self._day, reason] += 1
+                self._excluded[reason] += 1
+        self._note_moment(lines)
 
     def _judge(self, line: Line) -> str | None:
         """Why a line is not counted; None when it is."""
-        if not self._has_moment(line):
+        moment, duration = line.ts, line.duration
+        if type(moment) is float and type(duration) is float and 0.0 <= duration < LONGEST_DURATION:
+            self._start = moment - duration
+        else:
+            self._start = -1.0
+        if not self._day_start <= self._start < self._day_end and not self._turn_to_day_of(line):
             return "ts"
-        request = line.request
-        if request is None:
-            return "schema" if line.logger.startswith(_ACCESS) else NOT_ACCESS
-        if line.logger and not line.logger.startswith(_ACCESS):
-            return NOT_ACCESS
-        if self._is_closed:
-            return LATE
+        request, logger = line.request, line.logger
+        if request is None or self._is_closed or (logger and not logger.startswith(_ACCESS)):
+            return self._reason_of_no_request(line)
         if request.method != "GET":
             return "method"  # R1
-        if self._layout.hosts and not self._is_served(request.host):
+        if self._has_hosts and not self._is_served(request.host):
             return OTHER_HOST
-        target = self._target_of(request.uri)
-        if type(target) is Feed:
-            return self._count_feed(line, request, target)  # R10
-        status = line.status
-        if status != 200 and status != 206:
-            return "status" if status >= 0 else "schema"  # R5
-        if target is None:
-            return "not_media"  # R10
-        return self._count_episode(line, request, target)  # type: ignore[arg-type]  # neither Feed nor None
+        uri = request.uri
+        target = self._targets[uri] if "?" not in uri else self._without_query(uri)
+        if type(target) is not Episode or (line.status != 200 and line.status != 206):
+            return self._reason_of_no_episode(line, request, target)
+        return self._judge_fetch(line, request, target)
 
-    def _count_episode(self, line: Line, request: Request, episode: Episode) -> str | None:
-        agent = self._agent_of(request)
-        if agent is None:
-            return "no_ua"  # R8
-        address = self._addresses.find(request.client_ip or request.remote_ip or request.remote_addr)
-        if address is None:
-            return "ip"
-        if address.is_denied:
-            return "deny_ip"  # R13, R36
-        if agent.exclusion is not None:
-            return agent.exclusion  # R30, R32, R33
-        if self._start < episode.published:
-            return "pre_release"  # R12
-        spans, total, reason = self._coverage(line, request, episode)
+    def _judge_fetch(self, line: Line, request: Request, episode: Episode) -> str | None:
+        headers = request.headers
+        if headers is None or not headers.user_agent:
+            return NO_AGENT  # R8
+        agent = self._agents[headers.user_agent[0]]  # R9
+        address = self._addresses[request.client_ip or request.remote_ip or request.remote_addr]
+        start = self._start
+        if address is None or address.is_denied or agent.exclusion is not None or start < episode.published:
+            return _refusal(agent, address)
+        size = line.size
+        spans, total, reason = _coverage(line, request, episode)
         if reason is not None:
             return reason
-        headers = request.headers
-        referer = headers.referer if headers is not None else None
-        referrer = host_of_referrer(referer[0]) if referer else ""
-        key = (self._day, episode, total, agent, address.key)  # R24, R25, R34: one listener, whatever it asked
-        window = self.tally.windows.get(key)
+        referrer = host_of_referrer(headers.referer[0]) if headers.referer else ""
+        key = (episode, total, agent, address.key)  # R20, R24, R25, R34: one listener, whatever it asked
+        window = self._windows.get(key)
         if window is None:
-            window = self.tally.windows[key] = Window(address, self._start, referrer, [])
-        window.add(self._start, spans, line.size, referrer)
+            self._windows[key] = Window(address, start, referrer, spans, size, 1)
+        else:
+            window.add(start, spans, size, referrer)
         return None
 
-    def _coverage(self, line: Line, request: Request, episode: Episode) -> tuple[list[Span], int, str | None]:
-        """The bytes that were sent, the size of the file they are of (R20), and a reason not to count."""
-        size = line.size
-        if not 0 <= size <= LARGEST_FILE:
-            return _NO_SPAN, 0, "schema"
-        if line.status == 200:  # R2, R7: whatever was asked for
-            total = total_of(line) or episode.known_total
-            return [whole_coverage(size, total)], total, None
-        headers = line.resp_headers
-        content_range = headers.content_range if headers is not None else None
-        if content_range:  # R3
-            found = single_coverage(content_range[0], size)
-            if found is None:
-                return _NO_SPAN, 0, "range"
-            span, total, is_probe = found
-            return [span], total or episode.known_total, "probe" if is_probe else None  # R6
-        asked = request.headers.range if request.headers is not None else None
-        if not asked:
-            return _NO_SPAN, 0, "range"
-        total = episode.known_total
-        spans, is_probe = multiple_coverage(asked[0], size, total)  # R4
-        return spans, total, "probe" if is_probe else None if spans else "range"
+    def _reason_of_no_request(self, line: Line) -> str:
+        is_access = line.logger.startswith(_ACCESS)
+        if line.request is None:
+            return "schema" if is_access else NOT_ACCESS
+        return LATE if is_access or not line.logger else NOT_ACCESS
 
-    def _count_feed(self, line: Line, request: Request, feed: Feed) -> str:
-        """A fetch of a feed, also one that was answered with "not modified"."""
+    def _reason_of_no_episode(self, line: Line, request: Request, target: Episode | Feed | None) -> str:
+        """R5 and R10; a fetch of a feed counts for itself, also one that was answered with "not modified"."""
+        if line.status < 0:
+            return "schema"
+        if type(target) is not Feed:
+            return "not_media" if line.status in (200, 206) else "status"
         if line.status not in (200, 304):
             return "status"
-        agent = self._agent_of(request)
-        if agent is None:
-            return "no_ua"
-        self.tally.feeds[self._day, feed, agent] += 1
+        headers = request.headers
+        agent = self._agents[headers.user_agent[0]] if headers is not None and headers.user_agent else None
+        if agent is None or agent.exclusion == NO_AGENT:
+            return NO_AGENT
+        self._feeds[target, agent] += 1
         return "feed"
 
-    def _agent_of(self, request: Request) -> Agent | None:
-        headers = request.headers
-        values = headers.user_agent if headers is not None else None
-        if not values:
-            return None
-        text = values[0]  # R9
-        return self._agents.find(text) if text and not text.isspace() else None
-
-    def _has_moment(self, line: Line) -> bool:
-        """Finds the request's start and its local day (R26); False when the line's times cannot be read."""
-        moment, duration = line.ts, line.duration
-        if not (type(moment) is float and type(duration) is float and moment < 1e11):
-            return self._has_odd_moment(line)
-        if not 0.0 <= duration < _LONGEST_DURATION:
-            return False
-        return self._turn_to(moment, moment - duration)
-
-    def _has_odd_moment(self, line: Line) -> bool:
+    def _turn_to_day_of(self, line: Line) -> bool:
+        """Finds the request's start and goes to its local day (R26); False when the line's times cannot be read."""
         moment = seconds_of(line.ts if line.ts is not None else line.time)
         duration = duration_of(line.duration)
-        return moment is not None and duration is not None and self._turn_to(moment, moment - duration)
-
-    def _turn_to(self, moment: float, start: float) -> bool:
-        self._start = start
-        if not self._day_start <= start < self._day_end:
-            if not EARLIEST <= start < LATEST:
-                return False
-            self._day_start, self._day_end, self._day = self._days.bounds_of(start)
-            self._is_closed = self._day in self._closed
-        tally = self.tally
-        if moment > tally.last_moment:
-            tally.last_moment = moment
-        if moment < tally.first_moment:
-            tally.first_moment = moment
+        if moment is None or duration is None or moment - duration < EARLIEST:
+            return False
+        self._start = moment - duration
+        if not self._day_start <= self._start < self._day_end:
+            self._day_start, self._day_end, self.day = self._days.bounds_of(self._start)
+            self._is_closed = self.day in self._closed
+            today: DayTally = self.tally.days[self.day]
+            self._windows, self._excluded, self._feeds = today.windows, today.excluded, today.feeds
         return True
+
+    def _begin_tally(self) -> None:
+        self.tally = Tally()
+        self._day_start = self._day_end = 0.0  # the next line finds its day anew
+
+    def _note_moment(self, lines: list[Line | BadLine]) -> None:
+        """When the chunk's last line was written: for how far behind the log the counts are."""
+        for line in reversed(lines):
+            if type(line) is Line and (moment := seconds_of(line.ts if line.ts is not None else line.time)) is not None:
+                self.tally.last_moment = max(self.tally.last_moment, moment)
+                return
 
     def _is_served(self, host: str) -> bool:
         if host not in self._hosts:
@@ -225,24 +219,35 @@ class Counting:
             self._hosts[host] = self._layout.serves(host)
         return self._hosts[host]
 
-    def _target_of(self, uri: str) -> Episode | Feed | None:
-        """R11: one object for all spellings of a path."""
-        if "?" in uri:
-            uri = uri.partition("?")[0]
-            self.tally.query_dropped += 1
-        try:
-            return self._targets[uri]
-        except KeyError:
-            target = self._targets[uri] = self._resolve(uri)
-            return target
+    def _without_query(self, uri: str) -> Episode | Feed | None:
+        self.tally.query_dropped += 1
+        return self._targets[uri.partition("?")[0]]
 
-    def _resolve(self, path: str) -> Episode | Feed | None:
-        found = self._layout.target_of(path)
-        if found.kind is Kind.OTHER:
-            return None
-        if found.kind is Kind.FEED:
-            return self._feeds.setdefault(found.name, Feed(found.name))
-        key = (found.show, found.name)
-        if key not in self._episodes:
-            self._episodes[key] = self._facts.episode(*key)
-        return self._episodes[key]
+
+def _refusal(agent: Agent, address: Address | None) -> str:
+    if agent.exclusion == NO_AGENT:
+        return NO_AGENT
+    if address is None:
+        return "ip"
+    if address.is_denied:
+        return "deny_ip"  # R13, R36
+    return agent.exclusion or "pre_release"  # R30, R32, R33; R12
+
+
+def _coverage(line: Line, request: Request, episode: Episode) -> tuple[list[Span], int, str | None]:
+    """The bytes that were sent, the size of the file they are of (R20), and a reason not to count."""
+    size, headers = line.size, line.resp_headers
+    if not 0 <= size <= LARGEST_FILE:
+        return _NOTHING, 0, "schema"
+    if line.status == 200:  # R2, R7: whatever was asked for
+        total = total_of(line) or episode.known_total
+        return whole_coverage(size, total), total, None
+    if headers is not None and headers.content_range:  # R3
+        found = single_coverage(headers.content_range[0], size)
+        if found is None:
+            return _NOTHING, 0, "range"
+        span, total, is_probe = found
+        return [span], total or episode.known_total, "probe" if is_probe else None  # R6
+    asked = request.headers.range if request.headers is not None else None
+    spans, is_probe = multiple_coverage(asked[0] if asked else "", size, episode.known_total)  # R4
+    return spans, episode.known_total, "probe" if is_probe else None if spans else "range"

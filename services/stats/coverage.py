@@ -14,13 +14,13 @@ Span = tuple[int, int]  # first byte, byte after the last
 LARGEST_FILE = 1 << 50
 _PROBE_BYTES = 2
 _MOST_RANGES = 1000  # of one request; Caddy answers more than a few with the whole file
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", re.ASCII)
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", re.ASCII).fullmatch
 _RANGE = re.compile(r"\s*(\d{0,15})-(\d{0,15})\s*", re.ASCII)
 
 
-def whole_coverage(size: int, total: int) -> Span:
+def whole_coverage(size: int, total: int) -> list[Span]:
     """R2: status 200, from the start to as much as was handed out; more than the file has is no more than the file."""
-    return (0, min(size, total) if total else size)
+    return [(0, total if 0 < total < size else size)]
 
 
 def single_coverage(content_range: str, size: int) -> tuple[Span, int, bool] | None:
@@ -28,13 +28,15 @@ def single_coverage(content_range: str, size: int) -> tuple[Span, int, bool] | N
 
     None when the header is no range of a file.
     """
-    found = _CONTENT_RANGE.fullmatch(content_range)
+    found = _CONTENT_RANGE(content_range)
     if found is None:
         return None
-    first, last, total = int(found[1]), int(found[2]), 0 if found[3] == "*" else int(found[3])
-    if last < first or (total and last >= total):
+    texts = found.groups()
+    first, end, total = int(texts[0]), int(texts[1]) + 1, 0 if texts[2] == "*" else int(texts[2])
+    if end <= first or (total and end > total):
         return None
-    return (first, min(last + 1, first + size)), total, last - first < _PROBE_BYTES
+    sent = first + size
+    return (first, end if end < sent else sent), total, end - first <= _PROBE_BYTES
 
 
 def multiple_coverage(asked: str, size: int, total: int) -> tuple[list[Span], bool]:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 EARLIEST = 946_684_800.0  # 2000-01-01; a time outside of 2000 to 2199 is a fault of the clock or of the format
 LATEST = 7_258_118_400.0
-_DAY_SECONDS = 86400
+LONGEST_DURATION = 864_000.0  # seconds; a response of ten days is a fault, too
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|µs|μs|us|ns|m|s)")
 _WHOLE_DURATION = re.compile(rf"[+-]?(?:{_DURATION.pattern})+")
@@ -35,11 +35,12 @@ def duration_of(length: Moment) -> float | None:
     if isinstance(length, str):
         if len(length) > _LONGEST_TEXT or not _WHOLE_DURATION.fullmatch(length):
             return 0.0 if length == "0" else None
-        return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(length))
-    if length is None:
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(length))
+    elif length is None:
         return 0.0
-    seconds = length * 1e-9 if isinstance(length, int) else length
-    return seconds if 0 <= seconds < 10 * _DAY_SECONDS else None
+    else:
+        seconds = length * 1e-9 if isinstance(length, int) else length
+    return seconds if 0 <= seconds < LONGEST_DURATION else None
 
 
 def _of_number(number: float) -> float:

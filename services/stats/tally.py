@@ -4,7 +4,7 @@ A window is what one listener got of one version of an episode on one day. Every
 minimum, so the order of lines and where batches are cut make no difference (R18).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -43,8 +43,8 @@ class Window(msgspec.Struct, gc=False):
     first_start: float
     referrer: str  # host of the earliest request's Referer
     spans: list[Span]
-    byte_count: int = 0
-    requests: int = 0
+    byte_count: int
+    requests: int
 
     def add(self, start: float, spans: list[Span], byte_count: int, referrer: str) -> None:
         self.requests += 1
@@ -56,8 +56,17 @@ class Window(msgspec.Struct, gc=False):
             self.first_start, self.referrer = start, referrer
 
 
-WindowKey = tuple[date, Episode, int, Agent, bytes]  # day, episode, file size (0 unknown), agent, address
-FeedKey = tuple[date, Feed, Agent]
+WindowKey = tuple[Episode, int, Agent, bytes]  # file size (0 unknown), address
+FeedKey = tuple[Feed, Agent]
+
+
+@dataclass
+class DayTally:
+    """What a batch has of one day."""
+
+    windows: dict[WindowKey, Window] = field(default_factory=dict)
+    excluded: Counter[str] = field(default_factory=Counter)  # lines, by reason
+    feeds: Counter[FeedKey] = field(default_factory=Counter)
 
 
 @dataclass
@@ -65,29 +74,22 @@ class Tally:
     """One batch."""
 
     lines: int = 0
-    counted: int = 0
     query_dropped: int = 0  # (R11) requests whose query was left out of the episode's key
-    first_moment: float = float("inf")
-    last_moment: float = float("-inf")
-    windows: dict[WindowKey, Window] = field(default_factory=dict)
-    excluded: Counter[tuple[date, str]] = field(default_factory=Counter)
-    feeds: Counter[FeedKey] = field(default_factory=Counter)
+    last_moment: float = 0.0  # of the last line that has one, seconds since 1970
+    days: defaultdict[date, DayTally] = field(default_factory=lambda: defaultdict(DayTally))
     bad: Counter[str] = field(default_factory=Counter)
     bad_lines: list[BadLine] = field(default_factory=list)  # the first of them, at their offset in the file
+
+    @property
+    def counted(self) -> int:
+        """Lines that counted: each is counted, left out for a reason, or bad."""
+        return self.lines - self.bad.total() - sum(day.excluded.total() for day in self.days.values())
+
+    def by_reason(self) -> Counter[str]:
+        """How many lines were left out for each reason, all days together."""
+        return sum((day.excluded for day in self.days.values()), Counter())
 
     def add_bad(self, reason: str, offset: int, sample: str) -> None:
         self.bad[reason] += 1
         if len(self.bad_lines) < MOST_BAD_LINES:
             self.bad_lines.append(BadLine(reason, offset, sample))
-
-    @property
-    def days(self) -> set[date]:
-        """All days that the batch has something for."""
-        return {key[0] for key in self.windows} | {day for day, _ in self.excluded} | {key[0] for key in self.feeds}
-
-    def by_reason(self) -> Counter[str]:
-        """How many lines were left out for each reason, all days together."""
-        total: Counter[str] = Counter()
-        for (_, reason), count in self.excluded.items():
-            total[reason] += count
-        return total
