@@ -18,6 +18,10 @@ LEAST_WORDS = 4  # for a repair
 MOST_LETTERS = 1000
 MOST_CHANGES = 0.08  # of the quote's letters
 _CLOSING = ".!?…"
+_SIGNS = "%‰§#°"
+_UNITS = "%‰§°"  # these may stand apart from their number
+_DASHES = "-\u2010\u2011\u2012\u2013\u2212"
+_POINTS = ".,:/"  # between two digits
 _SKIPPED = "'’‘`´"  # inside a word in one spelling, absent in another
 
 Match = Literal["exact", "repaired"]
@@ -62,10 +66,10 @@ class Folded:
             start += 1
         while end > start and self.text[end - 1] == " ":
             end -= 1
-        last = self._ends[end - 1]
+        first, last = _whole_terms(self.source, self._starts[start], self._ends[end - 1])
         while last < len(self.source) and self.source[last] in _CLOSING:
             last += 1
-        return Span(self._starts[start], last, match)
+        return Span(first, last, match)
 
 
 def locate(quote: str, source: Folded, near: tuple[int, int] | None = None) -> Span | None:
@@ -98,6 +102,37 @@ def changes_between(one: str, other: str) -> int:
             change = diagonal + (letter != letter_there)
             diagonal, rows[column] = rows[column], min(rows[column] + 1, rows[column - 1] + 1, change)
     return rows[-1]
+
+
+def _whole_terms(text: str, first: int, last: int) -> tuple[int, int]:
+    """The slice with the signs that are part of what it begins and ends with: -25, 1,5, 50 %, § 12, C++.
+
+    They were folded away, and without them another number stands there.
+    """
+    while first > 0 and _belongs(text[first - 1], text[first], text[first - 2 : first - 1]):
+        first -= 1
+    if first > 1 and text[first].isdigit() and text[first - 1].isspace() and _is_unit(text[first - 2]):
+        first -= 2
+    while last < len(text) and _belongs(text[last], text[last - 1], text[last + 1 : last + 2], is_after=True):
+        last += 1
+    if last + 1 < len(text) and text[last - 1].isdigit() and text[last].isspace() and _is_unit(text[last + 1]):
+        last += 2
+    return first, last
+
+
+def _belongs(sign: str, inner: str, outer: str, *, is_after: bool = False) -> bool:
+    """Whether a letter just outside of the slice is of one piece with the letter inside; `outer` is the one beyond."""
+    if unicodedata.category(sign)[0] in "SM" or sign in _SIGNS or sign.isalnum():
+        return True
+    if sign in _DASHES and inner.isdigit() and not is_after:
+        return True
+    if sign in _DASHES:
+        return inner.isalnum() and outer.isalnum()
+    return sign in _POINTS and inner.isdigit() and outer.isdigit()
+
+
+def _is_unit(sign: str) -> bool:
+    return sign in _UNITS or unicodedata.category(sign) == "Sc"
 
 
 def _clusters(text: str) -> Iterator[tuple[int, int, str]]:

@@ -141,3 +141,35 @@ def test_whatever_is_found_is_close_to_what_was_asked(quote: str, source: str, l
         assert part
         wanted = Folded(quote).text
         assert levenshtein_to_any_part(wanted, Folded(part).text) <= MOST_CHANGES * len(wanted)
+
+
+@pytest.mark.parametrize(
+    ("said", "quote", "kept"),
+    [
+        ("Kaldt: -25 grader i hele januar.", "25 grader i hele januar", "-25 grader i hele januar."),
+        ("Kaldt: −25 grader i hele januar.", "-25 grader i hele januar", "−25 grader i hele januar."),
+        ("Prisene steg med 50 % i fjor.", "Prisene steg jo med 50", None),
+        ("Da steg alle prisene med 50 %, sa hun.", "da steg alle prisene med 50", "Da steg alle prisene med 50 %"),
+        ("Da steg alle prisene med 50%. Ja.", "Da steg alle prisene med 50 %", "Da steg alle prisene med 50%."),
+        ("Vi betalte da €3000 for å leie båten.", "3000 for å leie båten", "€3000 for å leie båten."),
+        ("Vi betalte $ 3000 for å leie båten.", "3000 for å leie båten", "$ 3000 for å leie båten."),
+        ("Det er § 12 i loven som gjelder.", "12 i loven som gjelder", "§ 12 i loven som gjelder."),
+        ("Ring oss på +47 22 00 00 00 i dag.", "47 22 00 00 00 i dag", "+47 22 00 00 00 i dag."),
+        ("Det er skrevet i C++ fra første dag.", "Det er skrevet i C fra", "Det er skrevet i C++ fra"),
+        ("Dette her er skrevet i C++, og godt.", "Dette her er skrevet i C", "Dette her er skrevet i C++"),
+        ("Vi sa nei – aldri mer skal vi dit.", "aldri mer skal vi dit", "aldri mer skal vi dit."),
+        ("Han sa - aldri mer skal vi dit.", "aldri mer skal vi dit", "aldri mer skal vi dit."),
+        ("Vel (aldri mer skal vi dit) sa han.", "aldri mer skal vi dit", "aldri mer skal vi dit"),
+        ("Det var 5-6 av oss på hele denne turen.", "6 av oss på hele denne", "5-6 av oss på hele denne"),
+        ("Han kom, så han og dro sin vei (1999).", "så han og dro sin vei", "så han og dro sin vei"),
+        ("Se side 12: der står det jo alt sammen.", "der står det jo alt sammen", "der står det jo alt sammen."),
+        ("Det hendte i året 2024.Vi dro videre.", "Det hendte i året 2024", "Det hendte i året 2024."),
+        ("Hun sendte oss en e-post om alt dette.", "post om alt dette er", None),
+        ("Det var 1,5 millioner av oss på turen.", "5 millioner av oss på", "1,5 millioner av oss på"),
+        ("Vi var alle sammen der i 1,5 timer.", "Vi var alle sammen der i 1", "Vi var alle sammen der i 1,5"),
+    ],
+)  # fmt: skip
+def test_a_sign_that_belongs_to_a_number_stays_with_it(said: str, quote: str, kept: str | None) -> None:
+    """25 grader in place of -25 would be another thing than was said."""
+    place = found(quote, source=said)
+    assert (place and place[0]) == kept
