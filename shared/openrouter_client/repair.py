@@ -12,9 +12,10 @@ from typing import Any
 
 import json_repair
 
-from openrouter_client.unicode_text import sound_value
+from openrouter_client.unicode_text import DEEPEST, sound_value
 
 LONGEST_TEXT = 4_000_000  # characters; no answer of ours comes near it
+LONGEST_MENDED = 200_000  # mending costs the square of the length where there are brackets alone
 _FENCED = re.compile(r"```[ \t]*(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 _SHOWN = 80  # characters of an answer that a message repeats
 
@@ -44,17 +45,14 @@ def read_object(text: str, *, is_whole: bool) -> ReadObject:
     stripped = text.strip().removeprefix("\ufeff").strip()
     exact = _load(stripped)
     if isinstance(exact, dict):
-        return ReadObject(sound_value(exact), is_repaired=stripped != text.strip())
+        return ReadObject(exact, is_repaired=stripped != text.strip())
     if exact is not _NOTHING:
         raise NoObjectError(f"the answer is a JSON {_kind(exact)}, expected an object")
-    for inner in _unwrapped(stripped):
-        found = _load(inner)
-        if isinstance(found, dict):
-            return ReadObject(sound_value(found), is_repaired=True)
-    for inner in _unwrapped(stripped):
-        mended = _mend(inner)
-        if mended:
-            return ReadObject(sound_value(mended), is_repaired=True)
+    for read in (_load, _mend):
+        for inner in _unwrapped(stripped):
+            found = read(inner)
+            if isinstance(found, dict) and found:
+                return ReadObject(found, is_repaired=True)
     raise NoObjectError(f"the answer holds no JSON object; it begins {stripped[:_SHOWN]!r}")
 
 
@@ -63,7 +61,8 @@ _NOTHING = object()
 
 def _load(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=lambda _: None)  # NaN and the infinities are no JSON
+        # NaN and the infinities are no JSON; what is nested too deeply is refused by `sound_value`.
+        return sound_value(json.loads(text, parse_constant=lambda _: None))
     except (ValueError, RecursionError):
         return _NOTHING
 
@@ -80,17 +79,17 @@ def _unwrapped(text: str) -> Iterator[str]:
 
 def _mend(text: str) -> dict[str, Any] | None:
     """The mended object. What leaves a bracket open was cut off, whatever the server says, and is not mended."""
-    if not _is_closed(text):
+    if len(text) > LONGEST_MENDED or not _is_mendable(text):
         return None
     try:
-        mended = json_repair.loads(text, skip_json_loads=True)
+        mended = sound_value(json_repair.loads(text, skip_json_loads=True))
     except (ValueError, RecursionError, IndexError):
         return None
     return mended if isinstance(mended, dict) else None
 
 
-def _is_closed(text: str) -> bool:
-    """Whether every bracket outside of strings has its end."""
+def _is_mendable(text: str) -> bool:
+    """Whether every bracket outside of strings has its end, and not too many are open at once."""
     open_brackets, in_string, is_escaped = 0, False, False
     for letter in text:
         if is_escaped:
@@ -101,6 +100,8 @@ def _is_closed(text: str) -> bool:
             in_string = not in_string
         elif not in_string:
             open_brackets += (letter in "{[") - (letter in "}]")
+        if open_brackets > DEEPEST:
+            return False
     return open_brackets <= 0
 
 

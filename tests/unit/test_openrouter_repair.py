@@ -1,6 +1,7 @@
 """From an answer's text to an object, and above all: which texts are refused."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -110,3 +111,20 @@ def test_no_text_breaks_the_reading(text: str) -> None:
     except NoObjectError:
         return
     assert isinstance(data, dict)
+
+
+@pytest.mark.parametrize("depth", [64, 70, 900, 5000])
+@pytest.mark.parametrize("tail", ["}", ",}", "} og takk"])
+def test_an_answer_that_is_nested_too_deeply_is_no_object(depth: int, tail: str) -> None:
+    with pytest.raises(NoObjectError):
+        read('{"title": ' + "[" * depth + "]" * depth + tail)
+
+
+@pytest.mark.parametrize(
+    "text", ["{" * 150_000 + "}" * 150_000, '{"a":1}' * 60_000 + ",}", "{'a': " * 60_000 + "}" * 60_000]
+)
+def test_an_answer_of_nothing_but_brackets_is_given_up_soon(text: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(NoObjectError):
+        read(text)
+    assert time.monotonic() - started < 5
