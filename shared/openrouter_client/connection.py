@@ -23,6 +23,7 @@ from sidelinja_jobs import VERSION
 CONNECT_SECONDS = 10.0
 WRITE_SECONDS = 60.0
 POOL_SECONDS = 30.0
+STALE_SECONDS = 3.0  # what breaks later than this after it was sent was not closed already: the server had it
 KEEPALIVE_SECONDS = 5.0  # shorter than a server's own, so that it rarely closes what is about to be used
 LONGEST_BODY = 8 * 1024 * 1024  # bytes, unpacked; the longest answer of a model is under one
 _PIECE = 64 * 1024
@@ -110,10 +111,11 @@ class Connection:
 
     def _open(self, asked: Asked, flight: Flight) -> httpx.Response:
         """The answer up to its body; sent once more when a kept connection had been closed by the server."""
+        sent_at = time.monotonic()
         try:
             return self._send(asked, flight)
         except _STALE:
-            if not flight.is_reused or flight.is_answered:
+            if not flight.is_reused or flight.is_answered or time.monotonic() - sent_at > STALE_SECONDS:
                 raise
         self.drop()
         return self._send(asked, flight)

@@ -1,9 +1,15 @@
-"""What has come of one answer so far, streamed or not."""
+"""What has come of one answer so far, streamed or not, and without the key.
+
+A server may repeat the key anywhere. It is taken out here, before anybody reads or shortens a text: of a key that was
+cut in two, no search finds the halves.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from openrouter_client.content import first_choice, text_of
+from openrouter_client.profile import Secret
+from openrouter_client.redaction import redact, redact_value
 from openrouter_client.stream import Collector
 from openrouter_client.unicode_text import parse_json, sound_text, sound_value
 
@@ -16,7 +22,8 @@ OnGenerationId = Callable[[str], None]
 class Received:
     """Takes the head, then the pieces, then the end."""
 
-    def __init__(self, on_generation_id: OnGenerationId | None) -> None:
+    def __init__(self, on_generation_id: OnGenerationId | None, key: Secret | None = None) -> None:
+        self._key = key
         self.status: int | None = None
         self.headers: Mapping[str, str] = {}
         self.body: dict[str, Any] | None = None
@@ -43,7 +50,8 @@ class Received:
         return self._collector is None or self._collector.is_whole
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        self.status, self.headers = status, headers
+        self.status = status
+        self.headers = {name: redact(sound_text(value), self._key) for name, value in headers.items()}
         if status < 400 and "event-stream" in headers.get("content-type", "").lower():
             self._collector = Collector()
         self._note_id(headers.get("x-generation-id"))
@@ -64,10 +72,11 @@ class Received:
         if self._collector is None and raw.lstrip().startswith(b"data:"):  # a stream under another name
             self._collector = Collector()
             self._collector.feed(raw)
-        self.body = self._collector.end() if self._collector is not None else _document(raw)
-        if self.body is None:
-            self.text = sound_text(raw.decode("utf-8", "replace"))[:LONGEST_TEXT]
+        body = self._collector.end() if self._collector is not None else _document(raw)
+        if body is None:
+            self.text = redact(sound_text(raw.decode("utf-8", "replace")), self._key)[:LONGEST_TEXT]
             return
+        self.body = redact_value(body, self._key)
         self.text = text_of(first_choice(self.body))
         if "choices" in self.body:
             self._note_id(self.body.get("id"))
@@ -81,9 +90,9 @@ class Received:
             return
         if not 0 < len(value) <= _LONGEST_ID:
             return
-        self.generation_id = value
+        self.generation_id = redact(value, self._key)
         if self._on_generation_id is not None:
-            self._on_generation_id(value)
+            self._on_generation_id(self.generation_id)
 
 
 def _document(raw: bytes) -> dict[str, Any] | None:

@@ -21,10 +21,9 @@ from openrouter_client.error_body import as_mapping, find_error
 from openrouter_client.key_state import KeyState, key_state_of
 from openrouter_client.profile import Profile
 from openrouter_client.received import OnGenerationId, Received
-from openrouter_client.redaction import redact, redact_value
+from openrouter_client.redaction import redact
 from openrouter_client.request import ChatRequest
 from openrouter_client.settings import ClientSettings, key_problem
-from openrouter_client.unicode_text import sound_text
 from openrouter_client.verdicts import Kind, Verdict, classify
 
 QUICK_SECONDS = 30.0  # for the questions that no model is asked
@@ -74,7 +73,7 @@ class Client:
         if not self.profile.is_usable:
             return Reply(None, {}, None, "", NO_KEY, None, was_sent=False, seconds=0.0)
         headers = {**request.headers, **self._authorization()}
-        received = Received(on_generation_id)
+        received = Received(on_generation_id, self.profile.key)
         asked = Asked("POST", request.url, headers, request.body)
         return self._exchange(self._chat, asked, received, _judge_completion)
 
@@ -101,7 +100,7 @@ class Client:
         """Any other question, such as the catalogue."""
         headers = {"Accept": "application/json", **self._authorization()}
         asked = Asked("GET", self.profile.base_url + path, headers)
-        return self._exchange(self._quick, asked, Received(None), _judge_document)
+        return self._exchange(self._quick, asked, Received(None, self.profile.key), _judge_document)
 
     def close(self) -> None:
         self._chat.drop()
@@ -119,19 +118,12 @@ class Client:
             connection.drop()
             raise
         verdict = judge(received, trouble)
-        key = self.profile.key
         return Reply(
             status=received.status,
-            headers={name: redact(sound_text(value), key) for name, value in received.headers.items()},
-            body=redact_value(received.body, key),
-            text=redact(received.text, key),
-            verdict=replace(
-                verdict,
-                message=redact(verdict.message, key),
-                provider=redact(verdict.provider, key) if verdict.provider else None,
-                advice=redact(verdict.advice, key) if verdict.advice else None,
-                http_status=received.status,
-            ),
+            headers=received.headers,
+            body=received.body,
+            text=received.text,
+            verdict=replace(verdict, message=redact(verdict.message, self.profile.key), http_status=received.status),
             generation_id=received.generation_id,
             was_sent=flight.was_sent,
             seconds=time.monotonic() - flight.started,
