@@ -167,10 +167,9 @@ class Counting:
         return None
 
     def _reason_of_no_request(self, line: Line) -> str:
-        is_access = line.logger.startswith(_ACCESS)
-        if line.request is None:
-            return "schema" if is_access else NOT_ACCESS
-        return LATE if is_access or not line.logger else NOT_ACCESS
+        if line.request is None and line.logger.startswith(_ACCESS):
+            return "schema"
+        return LATE if self._is_closed else NOT_ACCESS  # nothing is added to a closed day but late lines
 
     def _reason_of_no_episode(self, line: Line, request: Request, target: Episode | Feed | None) -> str:
         """R5 and R10; a fetch of a feed counts for itself, also one that was answered with "not modified"."""

@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from services.stats.addresses import AddressBook, Networks
 from services.stats.agents import AgentBook, OwnList
 from services.stats.counting import Counting, Facts
+from services.stats.coverage import union_of
 from services.stats.paths import Layout
-from services.stats.tally import Tally
+from services.stats.tally import Tally, Window
 
 OSLO = ZoneInfo("Europe/Oslo")
 NOON = datetime(2026, 11, 29, 12, tzinfo=OSLO)
@@ -102,3 +103,28 @@ def verdicts(*lines: bytes, **fields: Any) -> dict[str, int]:
     assert tally.lines == tally.counted + sum(tally.by_reason().values()) + tally.bad.total()  # always
     found = dict(tally.by_reason()) | dict(tally.bad)
     return found | ({"counted": tally.counted} if tally.counted else {})
+
+
+def windows(*lines: bytes, **fields: Any) -> list[tuple[tuple[Any, ...], Window]]:
+    """All windows with their keys: day, episode, file size, agent, address."""
+    found = tally_of(*lines, **fields).days.items()
+    return [((day, *key), window) for day, today in found for key, window in today.windows.items()]
+
+
+def spans(*lines: bytes, **fields: Any) -> list[tuple[int, int]]:
+    """The bytes that the one window has."""
+    ((_, window),) = windows(*lines, **fields)
+    return union_of(window.spans)
+
+
+def days(*lines: bytes) -> list[date]:
+    return sorted(key[0] for key, _ in windows(*lines))
+
+
+def listeners(*lines: bytes) -> int:
+    """How many different keys of agent and address have a window."""
+    return len({key[3:] for key, _ in windows(*lines)})
+
+
+def names(*lines: bytes, **fields: Any) -> set[str]:
+    return {key[1].name for key, _ in windows(*lines, **fields)}

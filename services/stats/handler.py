@@ -1,0 +1,128 @@
+"""One run: read what is new in every log, derive the figures, close days that are over, say what came of it."""
+
+import time
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from services.stats.addresses import AddressBook, Lookup
+from services.stats.agents import AgentBook
+from services.stats.closing import close_days, derive_dirty_days
+from services.stats.counting import Counting
+from services.stats.facts import measure_new_files, read_facts
+from services.stats.log_files import LogTroubleError
+from services.stats.parsing import OutOfTimeError, Parser
+from services.stats.payload import StatsPayload
+from services.stats.report import METHOD, RESULT_VERSION, Report
+from services.stats.settings import StatsSettings, load_agents, read_networks
+from services.stats.sources import Source
+from services.stats.store import SQL, Connection, Store
+from sidelinja_jobs import Context, Job, PermanentError, enqueue
+
+JOB_TYPE = "stats_parse"
+MORE_KEY = "stats_parse: more"
+_SHOWN_TROUBLES = 5
+
+
+class StatsWorker:
+    """Holds what is read once: lists of agents and networks."""
+
+    def __init__(self, settings: StatsSettings, country_of: Lookup | None = None, warning: str | None = None) -> None:
+        """Raises SettingsError when a list cannot be read. `warning` stands in each result."""
+        self._settings, self._country_of, self._warning = settings, country_of, warning
+        classify, self._list_version = load_agents(settings.agents_folder)
+        self._agents = AgentBook(classify)
+        self._deny, self._allow = read_networks(settings.deny_file), read_networks(settings.allow_file)
+
+    def handle(self, job: Job[StatsPayload], ctx: Context) -> dict[str, Any]:
+        """The handler of stats_parse."""
+        started = time.monotonic()
+        deadline = started + self._settings.run_seconds
+        sources = self._sources(ctx, job.payload.source)
+        checkpoints = ctx.checkpoints()
+        report = Report.restored(checkpoints[-1].data) if checkpoints else Report()
+        if self._warning:
+            report.warn(self._warning)
+        report, troubles, more = self._read_sources(ctx, sources, report, deadline)
+        measure_new_files(ctx, sources, deadline)
+        derive_dirty_days(ctx, self._settings)
+        if more:
+            ctx.on_complete(partial(_enqueue_more, msgspec.to_builtins(job.payload)))
+        elif not troubles:
+            close_days(ctx, self._settings)
+        if troubles:
+            raise _failure(troubles, report)
+        return self._result(ctx, report, more, time.monotonic() - started)
+
+    def _sources(self, ctx: Context, name: str | None) -> list[Source]:
+        with ctx.transaction() as conn:
+            rows = conn.execute(SQL["sources"], {"name": name}).fetchall()
+        if not rows and name is not None:
+            raise PermanentError(
+                f"there is no enabled log source {name!r}. Next: jobs stats sources", error_class="unknown_source"
+            )
+        return [Source.of_row(row, self._settings.log_root, self._settings.media_root) for row in rows]
+
+    def _read_sources(
+        self, ctx: Context, sources: list[Source], report: Report, deadline: float
+    ) -> tuple[Report, list[LogTroubleError], bool]:
+        troubles: list[LogTroubleError] = []
+        more = False
+        for source in sources:
+            facts = read_facts(ctx, source, report)
+            make = partial(self._counting, source, facts)
+            store = Store(source.name, self._list_version)
+            parser = Parser(ctx, source, store, make, report=report, deadline=deadline)
+            try:
+                parser.run()
+            except OutOfTimeError:
+                more = True
+            report = parser.report
+            troubles += parser.troubles
+        return report, troubles, more
+
+    def _counting(self, source: Source, facts: Any, closed: frozenset[Any]) -> Counting:
+        addresses = AddressBook(self._deny, self._allow, self._country_of)
+        return Counting(source.layout, source.time_zone, self._agents, addresses, facts=facts, closed=closed)
+
+    def _result(self, ctx: Context, report: Report, more: bool, seconds: float) -> dict[str, Any]:
+        with ctx.transaction() as conn:
+            days = conn.execute(SQL["day_figures"], {"days": sorted(report.days)}).fetchall()
+        last = datetime.fromtimestamp(report.last_moment, UTC) if report.last_moment else None
+        return {
+            "v": RESULT_VERSION,
+            "method": METHOD,
+            "list_version": self._list_version,
+            "more": more,
+            "files": [msgspec.to_builtins(file) for file in report.files.values()],
+            "lines": report.lines,
+            "counted_requests": report.counted,
+            "excluded": report.excluded,
+            "bad": report.bad,
+            "late": report.late,
+            "lost_bytes": report.lost_bytes,
+            "query_dropped": report.query_dropped,
+            "days": {str(row.pop("day")): row for row in days},
+            "max_ts": last and last.isoformat(),
+            "lag_s": last and round(max(0.0, time.time() - report.last_moment), 1),
+            "lines_per_s": round(report.lines / seconds) if seconds else None,
+            "duration_s": round(seconds, 3),
+            "warnings": sorted(report.warnings),
+        }
+
+
+def _enqueue_more(payload: dict[str, Any], conn: Connection) -> None:
+    """The next run, at once; a run that is itself such a one is followed by exactly one."""
+    enqueue(conn, JOB_TYPE, payload, unique_key=MORE_KEY)
+
+
+def _failure(troubles: list[LogTroubleError], report: Report) -> PermanentError:
+    """What was read is committed and stays; the next run tries the rest again."""
+    told = "; ".join(str(trouble) for trouble in troubles[:_SHOWN_TROUBLES])
+    left = len(troubles) - _SHOWN_TROUBLES
+    return PermanentError(
+        f"{told}{f'; and {left} more' if left > 0 else ''} ({report.lines} other lines were counted)",
+        error_class=troubles[0].kind,
+    )

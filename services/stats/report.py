@@ -1,0 +1,98 @@
+"""What a run did: the result of the job, and the checkpoint from which a second attempt goes on counting."""
+
+from datetime import date
+from typing import Any
+
+import msgspec
+
+from services.stats.counting import LATE
+from services.stats.log_files import LogFile
+from services.stats.tally import Tally
+from sidelinja_jobs.json_text import clean_text
+
+METHOD = "iab23-cal-oslo-1"
+RESULT_VERSION = 1
+_HALF = 0.5
+_FEWEST_REQUESTS = 100  # below, one address with most of them says nothing
+_MOST_FILES = 50
+
+
+class FileReport(msgspec.Struct):
+    """What was read of one file."""
+
+    name: str
+    start: int
+    end: int
+    lines: int = 0
+    bad: int = 0
+    state: str = "live"
+
+
+class Report(msgspec.Struct):
+    """Sums of all batches that were committed. No address, no user agent and no path is in it."""
+
+    lines: int = 0
+    counted: int = 0
+    late: int = 0
+    query_dropped: int = 0
+    lost_bytes: int = 0
+    last_moment: float = 0.0
+    excluded: dict[str, int] = {}
+    bad: dict[str, int] = {}
+    files: dict[str, FileReport] = {}
+    days: set[date] = set()
+    warnings: set[str] = set()
+
+    @classmethod
+    def restored(cls, data: Any) -> "Report":
+        """What an earlier attempt of the same job had committed; nothing, where its checkpoint has another form."""
+        try:
+            return msgspec.convert(data, cls)
+        except msgspec.ValidationError:
+            return cls()
+
+    def with_batch(self, source: str, file: LogFile, start: int, end: int, state: str, tally: Tally) -> "Report":
+        """The report once this batch is committed."""
+        new = msgspec.convert(msgspec.to_builtins(self), Report)
+        new.lines += tally.lines
+        new.counted += tally.counted
+        new.query_dropped += tally.query_dropped
+        new.last_moment = max(new.last_moment, tally.last_moment)
+        reasons = tally.by_reason()
+        new.late += reasons.pop(LATE, 0)
+        for total, fresh in ((new.excluded, reasons), (new.bad, tally.bad)):
+            for reason, count in fresh.items():
+                total[reason] = total.get(reason, 0) + count
+        new.days |= {day for day, today in tally.days.items() if today.windows or today.excluded}
+        new.warnings |= warnings_of(tally)
+        key = f"{source}:{file.fingerprint.hex()[:16]}"
+        if len(new.files) < _MOST_FILES or key in new.files:
+            entry = new.files.setdefault(key, FileReport(clean_text(file.name), start, end))
+            entry.name, entry.end, entry.state = clean_text(file.name), end, state
+            entry.lines += tally.lines
+            entry.bad += tally.bad.total()
+        return new
+
+    def warn(self, text: str) -> None:
+        self.warnings.add(text)
+
+
+def warnings_of(tally: Tally) -> set[str]:
+    """What in a batch looks as if the log, or the proxy before it, was not set up for counting."""
+    found: set[str] = set()
+    requests = masked = hashed = 0
+    by_address: dict[bytes, int] = {}
+    for today in tally.days.values():
+        for (_, _, agent, key), window in today.windows.items():
+            requests += window.requests
+            masked += window.requests * window.address.is_masked
+            hashed += window.requests * agent.is_hashed
+            if not window.address.is_allowed:
+                by_address[key] = by_address.get(key, 0) + window.requests
+    if hashed:
+        found.add("ua_hashed")
+    if requests and masked == requests:
+        found.add("masked_ips")
+    if requests >= _FEWEST_REQUESTS and max(by_address.values(), default=0) > requests * _HALF:
+        found.add("one_ip_over_50_percent")
+    return found

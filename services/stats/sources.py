@@ -1,0 +1,44 @@
+"""Log sources as they stand in the table, and the rules' view of them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from services.stats.paths import Layout, bare_host, normal_path
+
+
+@dataclass(frozen=True)
+class Source:
+    """One log and where its media lie."""
+
+    name: str
+    log_folder: Path
+    base_name: str
+    layout: Layout
+    time_zone: str
+    media_folder: Path | None  # on this machine
+    feed_file: Path | None
+
+    @classmethod
+    def of_row(cls, row: dict[str, Any], log_root: Path, media_root: Path | None) -> "Source":
+        """A row of stats.source, its folders below the roots that this worker sees."""
+        layout = Layout(
+            show=row["show"],
+            media_prefix=row["media_prefix"],
+            feed_paths=frozenset(map(normal_path, row["feed_paths"])),
+            shows_by_folder=row["shows_by_folder"],
+            hosts=frozenset(map(bare_host, row["hosts"])),
+        )
+        return cls(
+            name=row["name"],
+            log_folder=log_root / row["folder"],
+            base_name=row["base_name"],
+            layout=layout,
+            time_zone=row["time_zone"],
+            media_folder=_below(media_root, row["media_folder"]),
+            feed_file=_below(media_root, row["feed_file"]),
+        )
+
+
+def _below(root: Path | None, name: str | None) -> Path | None:
+    return None if root is None or name is None else root / name

@@ -1,0 +1,201 @@
+"""Writes one batch: windows, what was left out, and the position, in the caller's transaction.
+
+The position is written last and names the place the batch began at, under the lock of the source's row. So whatever
+runs beside this, crashes or is repeated, each line is counted once.
+"""
+
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from services.stats.agents import UNKNOWN, Agent, subscribers_of
+from services.stats.counting import LATE
+from services.stats.coverage import union_of
+from services.stats.log_files import LogFile
+from services.stats.tally import DayTally, Tally, Window, WindowKey
+from sidelinja_jobs.json_text import clean_text
+from sidelinja_jobs.queries import load_queries
+
+SQL = load_queries(Path(__file__).with_name("queries.sql"))
+HASH_BYTES = 16
+_AGENT_CHARACTERS = 300  # of an unknown agent that is listed
+_APP_CHARACTERS = 200
+
+Connection = psycopg.Connection[Any]
+
+
+class PositionMovedError(Exception):
+    """Another parser has read these lines meanwhile."""
+
+
+class DayClosedError(Exception):
+    """A day of the batch was closed meanwhile; its lines are late now."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Lines of one file from `start` to `end`, counted."""
+
+    file: LogFile
+    start: int
+    end: int
+    size_seen: int
+    state: str
+    tally: Tally
+
+
+class Store:
+    """Of one source. Remembers the days' keys for as long as it lives."""
+
+    def __init__(self, source: str, list_version: str) -> None:
+        self._source, self._list_version = source, list_version
+        self._salts: dict[date, bytes] = {}
+
+    def write(self, conn: Connection, batch: Batch) -> None:
+        """Writes a batch.
+
+        Raises:
+            PositionMovedError, DayClosedError: nothing may be committed; read again from the position there is now.
+        """
+        tally = batch.tally
+        place = {"source": self._source, "fingerprint": batch.file.fingerprint, "name": clean_text(batch.file.name)}
+        conn.execute(SQL["lock_source"], place)
+        conn.execute(SQL["add_file"], place)
+        self._advance(conn, batch, place)
+        opened = self._open_days(conn, tally)
+        for day in opened:
+            self._write_day(conn, day, tally.days[day])
+        for day, today in tally.days.items():
+            _add_excluded(conn, day, today)
+        if tally.bad_lines:
+            columns = zip(*((bad.offset, bad.reason, bad.sample) for bad in tally.bad_lines), strict=True)
+            conn.execute(
+                SQL["add_bad_lines"],
+                place | dict(zip(("offsets", "reasons", "samples"), map(list, columns), strict=True)),
+            )
+
+    def _advance(self, conn: Connection, batch: Batch, place: dict[str, Any]) -> None:
+        days = batch.tally.days.keys()
+        moved = conn.execute(
+            SQL["advance"],
+            place
+            | {
+                "start": batch.start, "end": batch.end, "size_seen": batch.size_seen, "state": batch.state,
+                "lines": batch.tally.lines, "bad": batch.tally.bad.total(),
+                "first_day": min(days, default=None), "last_day": max(days, default=None),
+            },
+        ).fetchone()  # fmt: skip
+        if moved is None:
+            raise PositionMovedError
+
+    def _open_days(self, conn: Connection, tally: Tally) -> list[date]:
+        """The batch's days that are open, their rows locked and their keys known; late lines alone need no open day."""
+        wanted = sorted(day for day, today in tally.days.items() if today.windows or set(today.excluded) - {LATE})
+        opened = {row["day"] for row in conn.execute(SQL["open_days"], {"days": wanted}).fetchall()}
+        if len(opened) < len(wanted):
+            raise DayClosedError
+        missing = [day for day in wanted if day not in self._salts]
+        if missing:
+            keys = [secrets.token_bytes(32) for _ in missing]
+            conn.execute(SQL["add_salts"], {"days": missing, "keys": keys})
+            found = conn.execute(SQL["salts"], {"days": missing}).fetchall()
+            self._salts |= {row["day"]: bytes(row["key"]) for row in found}
+        return wanted
+
+    def _write_day(self, conn: Connection, day: date, today: DayTally) -> None:
+        if today.windows:
+            conn.execute(
+                SQL["add_windows"],
+                window_columns(today.windows, self._salts[day]) | {"day": day, "list_version": self._list_version},
+            )
+        if today.feeds:
+            rows = [
+                (feed.name, app_of(agent), count, subscribers_of(agent.text))
+                for (feed, agent), count in today.feeds.items()
+            ]
+            conn.execute(SQL["add_feeds"], {"day": day} | _columns(("feeds", "apps", "requests", "subscribers"), rows))
+        unknown = [
+            (clean_text(key[2].text[:_AGENT_CHARACTERS]), window.requests)
+            for key, window in today.windows.items()
+            if key[2].kind == UNKNOWN
+        ]
+        if unknown:
+            conn.execute(SQL["add_unknown_agents"], {"day": day} | _columns(("agents", "requests"), unknown))
+
+
+def window_columns(windows: dict[WindowKey, Window], salt: bytes) -> dict[str, Any]:
+    """The windows as array literals, which PostgreSQL reads faster than psycopg would write lists."""
+    episodes: dict[Any, int] = {}
+    agents: dict[Agent, int] = {}
+    columns: list[list[Any]] = [[] for _ in range(11)]
+    append = [column.append for column in columns]
+    for (episode, total, agent, address_key), window in windows.items():
+        append[0](episodes.setdefault(episode, len(episodes) + 1))
+        append[1](agents.setdefault(agent, len(agents) + 1))
+        append[2](total)
+        append[3](
+            blake2b(
+                address_key + agent.key, key=salt, digest_size=HASH_BYTES, person=_KINDS[len(address_key)]
+            ).hexdigest()
+        )
+        append[4](_address_hash(window, salt))
+        append[5](_multirange(window))
+        append[6](repr(window.first_start))
+        append[7](window.requests)
+        append[8](window.byte_count)
+        append[9](window.address.country)
+        append[10](window.referrer)
+    names = (
+        "episode_numbers", "agent_numbers", "total_sizes", "listeners", "addresses", "ranges", "first_starts",
+        "requests", "bytes", "countries", "referrers",
+    )  # fmt: skip
+    return {name: _array(column) for name, column in zip(names, columns, strict=True)} | {
+        "shows": [episode.show for episode in episodes],
+        "episodes": [episode.name for episode in episodes],
+        "apps": [app_of(agent) for agent in agents],
+        "app_types": [agent.kind for agent in agents],
+        "devices": [agent.device for agent in agents],
+    }
+
+
+def app_of(agent: Agent) -> str:
+    """What aggregates call an app: a name of the list, never a header's own text."""
+    return agent.name[:_APP_CHARACTERS]
+
+
+# The length of the address is part of what is hashed: four bytes and a name must not be eight bytes and a shorter name.
+_KINDS = {4: b"ipv4", 8: b"ipv6"}
+
+
+def _address_hash(window: Window, salt: bytes) -> str:
+    """R31 counts by it; what is allowed any volume has none."""
+    if window.address.is_allowed:
+        return ""
+    return blake2b(window.address.key, key=salt, digest_size=HASH_BYTES, person=b"address").hexdigest()
+
+
+def _multirange(window: Window) -> str:
+    spans = window.spans if len(window.spans) == 1 else union_of(window.spans)
+    return "{" + ",".join([f"[{first},{end})" for first, end in spans]) + "}"
+
+
+def _array(values: Iterable[Any]) -> str:
+    """An array literal of numbers and of texts without quotes and backslashes: hex, ranges, codes, host names."""
+    return '{"' + '","'.join(map(str, values)) + '"}'
+
+
+def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    return {name: [row[index] for row in rows] for index, name in enumerate(names)}
+
+
+def _add_excluded(conn: Connection, day: date, today: DayTally) -> None:
+    if today.excluded:
+        reasons = sorted(today.excluded)
+        requests = [today.excluded[reason] for reason in reasons]
+        conn.execute(SQL["add_excluded"], {"day": day, "reasons": reasons, "requests": requests})
