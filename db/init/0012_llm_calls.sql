@@ -131,11 +131,13 @@ comment on function find_llm_calls is 'Earlier calls of one question of a job, o
 -- sees what was committed before it, so the sums are true. A budget that is null is none.
 -- outcome: reserved; job, day, type_day (spent already); never (one call alone costs more than a whole day's budget);
 -- in_flight (it will fit if calls under way cost less than they reserved).
+-- day_ends: of the budget's day, by the clock that counts it. postponements: how often the job has come back later.
 create function reserve_llm_call(
     p_job_id uuid, p_lease_token uuid, p_step text, p_request_hash text, p_model text, p_reserve_usd numeric,
     p_job_budget_usd numeric, p_day_budget_usd numeric, p_type_day_budget_usd numeric default null,
     p_possible_duplicate boolean default false
-) returns table (call_id uuid, outcome text, spent_usd numeric, in_flight_usd numeric, budget_usd numeric)
+) returns table (call_id uuid, outcome text, spent_usd numeric, in_flight_usd numeric, budget_usd numeric,
+                 day_ends timestamptz, postponements integer)
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
@@ -153,6 +155,9 @@ begin
     end if;
     perform pg_advisory_xact_lock(hashtext('llm_call budgets'));
     perform end_calls_of_lost_runs();
+    v_day := (clock_timestamp() at time zone 'UTC')::date;
+    day_ends := (v_day + 1)::timestamp at time zone 'UTC';
+    postponements := v_job.postponements;
     select id into call_id from llm_call
      where job_id = p_job_id and step = p_step and request_hash = p_request_hash and lease_token = p_lease_token
        and state = 'reserved' and discarded_at is null;
@@ -162,7 +167,6 @@ begin
         return;
     end if;
 
-    v_day := (clock_timestamp() at time zone 'UTC')::date;
     select coalesce(sum(charged_usd) filter (where job_id = p_job_id), 0) as job,
            coalesce(sum(charged_usd) filter (where today and not flying), 0) as day,
            coalesce(sum(charged_usd) filter (where today and flying), 0) as day_flying,

@@ -132,6 +132,9 @@ class LanguageModel:
                 verdict = replace(state, error_class=KEY_LIMIT)
         if verdict.kind is Kind.PAUSE and verdict.error_class in (REFUSED_KEY, KEY_LIMIT) and self._on_refused_key:
             self._on_refused_key()
+        if verdict.error_class == "policy_filtered" and not self.catalogue.is_known:
+            told = f"{verdict.message}; the catalogue of models could not be had, so this may be for parameters alone"
+            verdict = replace(verdict, kind=Kind.RETRY, error_class="upstream", message=told)
         return error_for(verdict, now=datetime.now(UTC))
 
     def _with_cost(self, answer: Answer, spent: Spent, run: UUID) -> Answer:

@@ -24,7 +24,7 @@ from openrouter_client.catalogue import Catalogue
 from openrouter_client.content import finish_of, first_choice, text_of
 from openrouter_client.ledger import Budgets, Ledger, PastCall, Settlement
 from openrouter_client.metrics import ModelMetrics
-from openrouter_client.outcomes import budget_error
+from openrouter_client.outcomes import budget_error, least_wait
 from openrouter_client.request import ChatRequest
 from openrouter_client.transport import Client, Reply
 from openrouter_client.usage import CostSource, Usage
@@ -96,13 +96,13 @@ class Calls:
         if past and past[-1].is_useless_answer:
             request = _uncached(request)
         self._refuse_if_lost_too_often(step, request, lost)
-        call_id = self._reserve(step, request, is_again=bool(lost))
+        call_id, postponements = self._reserve(step, request, is_again=bool(lost))
         self._ledger.mark_sent(call_id)
         reply = self._send(call_id, request)
         exchange = _exchange(request, reply, is_local=not self._client.profile.is_openrouter, is_again=bool(lost))
         exchange = self._settle(call_id, reply, exchange)
         self._record(exchange, reply)
-        return exchange
+        return _patient(exchange, postponements)
 
     def _reuse(self, request: ChatRequest, call: PastCall) -> Exchange:
         body = call.body or {}
@@ -153,14 +153,14 @@ class Calls:
             error_class=last.error_class if last.error_class in ("timeout", "upstream") else "transport",
         )
 
-    def _reserve(self, step: str, request: ChatRequest, *, is_again: bool) -> UUID:
+    def _reserve(self, step: str, request: ChatRequest, *, is_again: bool) -> tuple[UUID, int]:
         most = self._most_usd(request)
         told = self._ledger.reserve(step, request.sha256, request.model, most, self._budgets, is_again=is_again)
         if told.call_id is None:
             raise budget_error(told, most, request.model, now=datetime.now(UTC))
         if self._metrics is not None and told.spent_usd is not None:
             self._metrics.day_spent_usd.set(float(told.spent_usd))
-        return told.call_id
+        return told.call_id, told.postponements
 
     def _most_usd(self, request: ChatRequest) -> Decimal:
         """What a request can cost at most, whichever of its models answers."""
@@ -210,7 +210,9 @@ class Calls:
         """Tokens as counted, or from above by the letters."""
         prompt = exchange.usage.prompt_tokens or usage_of.bound_tokens(len(exchange.request.body))
         completion = exchange.usage.completion_tokens or usage_of.bound_tokens(len(exchange.text))
-        return self._catalogue.price(exchange.request.model, prompt, datetime.now(UTC)).cost(prompt, completion)
+        answered = exchange.told("model")
+        model = answered if answered and self._catalogue.find(answered) else exchange.request.model
+        return self._catalogue.price(model, prompt, datetime.now(UTC)).cost(prompt, completion)
 
     def _record(self, exchange: Exchange, reply: Reply) -> None:
         if self._metrics is None:
@@ -233,6 +235,16 @@ def _exchange(request: ChatRequest, reply: Reply, *, is_local: bool, is_again: b
         generation_id=reply.generation_id,
         is_cache_hit=is_hit,
         is_possible_duplicate=is_again and not is_hit,
+    )
+
+
+def _patient(exchange: Exchange, postponements: int) -> Exchange:
+    """The same, with a longer wait for a job that has come back often."""
+    verdict = exchange.verdict
+    if verdict.kind is not Kind.COME_BACK:
+        return exchange
+    return replace(
+        exchange, verdict=replace(verdict, wait_seconds=max(verdict.wait_seconds or 0.0, least_wait(postponements)))
     )
 
 

@@ -14,12 +14,11 @@ from typing import Any
 
 from openrouter_client.error_body import as_mapping
 from openrouter_client.key_state import money
+from openrouter_client.offers import ASKED_AGAIN_SECONDS, KEPT_SECONDS, Offers
 from openrouter_client.profile import Profile
 from openrouter_client.transport import Client
 from openrouter_client.verdicts import Kind
 
-KEPT_SECONDS = 6 * 3600.0
-ASKED_AGAIN_SECONDS = 300.0  # after a failure
 EXPIRES_SOON = timedelta(days=30)
 UNKNOWN_CONTEXT_TOKENS = 32_768  # of a model that no catalogue describes: less than any that is offered today
 PER_MILLION = Decimal(1_000_000)
@@ -34,6 +33,9 @@ class Price:
     completion: Decimal
     request: Decimal = Decimal(0)
     is_known: bool = True
+
+    def is_within(self, limit: "Price") -> bool:
+        return self.prompt <= limit.prompt and self.completion <= limit.completion
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> Decimal:
         return self.prompt * prompt_tokens + self.completion * completion_tokens + self.request
@@ -59,9 +61,15 @@ class Catalogue:
     def __init__(self, client: Client, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._profile = client.profile
+        self._offers = Offers(client, monotonic=monotonic)
         self._monotonic = monotonic
         self._models: dict[str, Model] = {}
         self._ask_at = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether requests could be fitted to what the models take."""
+        return bool(self._models) or not self._profile.is_openrouter
 
     def context_tokens(self, model: str | None = None) -> int:
         """Prompt and answer together; the smallest of the model and its fallbacks, and never more than the setting."""
@@ -77,11 +85,20 @@ class Catalogue:
         return entry.most_output_tokens if entry else None
 
     def price(self, model: str, prompt_tokens: int, at: datetime) -> Price:
-        """The price of a call with so many tokens in the prompt, at that time."""
+        """The most that a call with so many tokens in the prompt costs at that time, whichever provider answers."""
         if not self._profile.is_openrouter:
             return FREE
-        entry = self.find(model)
-        return (_price(entry.pricing, prompt_tokens, at) if entry else None) or self._limit()
+        entry, limit = self.find(model), self._limit()
+        base = _price(entry.pricing, prompt_tokens, at) if entry else None
+        if base is None:
+            return limit
+        name = model if model in self._models else model.partition(":")[0]
+        found = [base]
+        for pricing in self._offers.pricing(name):
+            short, price = _price(pricing, 0, at), _price(pricing, prompt_tokens, at)
+            if price and short and short.is_within(limit):  # others are not asked: `max_price`
+                found.append(price)
+        return Price(*(max(getattr(price, part) for price in found) for part in ("prompt", "completion", "request")))
 
     def problem(self, model: str, today: date | None = None) -> str | None:
         """What a person should know about a model before it is asked, or None."""
@@ -98,7 +115,7 @@ class Catalogue:
             "structured_outputs" not in entry.parameters
             and f"{model} takes no JSON schema, so the form of its answers is only asked for",
             price
-            and (price.prompt > limit.prompt or price.completion > limit.completion)
+            and not price.is_within(limit)
             and f"{model} costs {_per_million(price.prompt)} and {_per_million(price.completion)} USD per million "
             "tokens, more than OPENROUTER_MAX_PRICE_PROMPT and OPENROUTER_MAX_PRICE_COMPLETION allow",
         )

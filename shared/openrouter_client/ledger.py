@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +22,7 @@ import structlog
 
 from openrouter_client.unicode_text import sound_text, sound_value
 from sidelinja_jobs.database import is_passing
-from sidelinja_jobs.errors import translate
+from sidelinja_jobs.errors import JobQueueError, translate
 from sidelinja_jobs.json_text import as_jsonb, clean_value
 from sidelinja_jobs.queries import load_queries
 
@@ -85,13 +86,18 @@ class Spent:
 
 @dataclass(frozen=True)
 class Reservation:
-    """`outcome` is reserved, or says which budget has too little left: job, day, type_day, never, in_flight."""
+    """`outcome` is reserved, or says which budget has too little left: job, day, type_day, never, in_flight.
+
+    `day_ends`: of the day whose budget counts. `postponements`: how often the job has come back later.
+    """
 
     call_id: UUID | None
     outcome: str
     spent_usd: Decimal | None
     in_flight_usd: Decimal | None
     budget_usd: Decimal | None
+    day_ends: datetime | None = None
+    postponements: int = 0
 
 
 @dataclass(frozen=True)
@@ -161,7 +167,7 @@ class Ledger:
         """Stores the provider's id while the answer still streams; once, since the answer must not wait for it."""
         try:
             self._call("note_generation", {"call_id": call_id, "generation_id": sound_text(generation_id)})
-        except psycopg.Error as error:
+        except (psycopg.Error, JobQueueError) as error:
             self._close()
             self._run.log.warning("generation id not stored yet", call_id=str(call_id), error=str(error).strip())
 

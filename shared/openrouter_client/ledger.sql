@@ -7,7 +7,7 @@ select id, state, generation_id, response, http_status, cost_usd, cost_source, i
   from find_llm_calls(%(job_id)s, %(lease_token)s, %(step)s, %(request_hash)s)
 
 -- name: reserve_call
-select call_id, outcome, spent_usd, in_flight_usd, budget_usd
+select call_id, outcome, spent_usd, in_flight_usd, budget_usd, day_ends, postponements
   from reserve_llm_call(%(job_id)s, %(lease_token)s, %(step)s, %(request_hash)s, %(model)s, %(reserve_usd)s,
                         %(job_budget_usd)s, %(day_budget_usd)s, %(type_day_budget_usd)s, %(possible_duplicate)s)
 

@@ -27,6 +27,8 @@ BUDGET = "budget_exceeded"
 NO_KEY_SECONDS = 3600.0  # a pause without a key; a worker that starts with one ends it at once
 REFUSED_KEY_SECONDS = 900.0  # a key that was refused is tried again this often
 IN_FLIGHT_SECONDS = 60.0  # until calls under way have told what they cost
+FIRST_WAIT_SECONDS, WAIT_GROWTH = 4.0, 1.5
+LONGEST_WAIT_SECONDS = 7200.0
 CENT = Decimal("0.01")
 
 
@@ -97,16 +99,24 @@ def budget_error(told: Reservation, most_usd: Decimal, model: str, *, now: datet
         return ComeBackLaterError(
             f"{costs}; of the day's budget of {usd(budget)}, {usd(spent)} are spent and {usd(flying)} are held by "
             "calls under way",
-            until=_after(now, IN_FLIGHT_SECONDS),
+            until=_after(now, max(IN_FLIGHT_SECONDS, least_wait(told.postponements))),
             error_class=BUDGET,
         )
     return PauseJobTypeError(
         f"the day's budget of {usd(budget)} ({setting}) is spent but for {usd(max(budget - spent, Decimal(0)))}, and "
         f"{costs}. It goes on at midnight UTC. Next: wait, or raise it, start the worker again and resume the type",
-        until=next_midnight(now),
+        until=told.day_ends or next_midnight(now),
         origin="budget",
         error_class=BUDGET,
     )
+
+
+def least_wait(postponements: int) -> float:
+    """The shortest wait of a job that has come back so often. The queue lets it come back twenty times: this way over
+    seven hours, where a server that asks for a second each time would have ended it after a minute."""
+    if postponements <= 0:
+        return 0.0
+    return min(FIRST_WAIT_SECONDS * WAIT_GROWTH**postponements, LONGEST_WAIT_SECONDS)
 
 
 def next_midnight(now: datetime) -> datetime:

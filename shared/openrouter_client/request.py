@@ -1,7 +1,7 @@
 """From a question to the bytes of a request: pure, the same input always gives the same bytes.
 
-OpenRouter's response cache compares bodies byte by byte, and the ledger's hash must agree with it, so the order of the
-fields is fixed here. The key is not part of a request; the transport adds it.
+OpenRouter's response cache compares bodies byte by byte, so the order of the fields is fixed here. The key is not part
+of a request; the transport adds it.
 """
 
 import hashlib
@@ -83,7 +83,22 @@ class ChatRequest:
 
 
 def build_request(profile: Profile, question: Question) -> ChatRequest:
-    """The request that asks a question under a profile."""
+    """The request that asks a question under a profile.
+
+    Its hash is that of the question, whichever parameters the catalogue lets through today: an answer that was paid for
+    is found again although the catalogue has changed, or cannot be had.
+    """
+    return ChatRequest(
+        url=f"{profile.base_url}/chat/completions",
+        body=_body(profile, question),
+        headers=_headers(profile),
+        sha256=_hash(_body(profile.with_supported(None), question), question.schema),
+        model=profile.model,
+        max_tokens=output_budget(profile, question.max_output_tokens),
+    )
+
+
+def _body(profile: Profile, question: Question) -> bytes:
     max_tokens = output_budget(profile, question.max_output_tokens)
     fields = {"model": profile.model, **_openrouter_first(profile), "messages": _messages(profile, question)}
     fields |= _format(profile, question)
@@ -92,15 +107,7 @@ def build_request(profile: Profile, question: Question) -> ChatRequest:
     fields["stream"] = True
     if not profile.is_openrouter:  # OpenRouter always reports the usage; others must be asked
         fields["stream_options"] = {"include_usage": True}
-    body = json.dumps(sound_value(fields), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    return ChatRequest(
-        url=f"{profile.base_url}/chat/completions",
-        body=body,
-        headers=_headers(profile),
-        sha256=_hash(body, question.schema),
-        model=profile.model,
-        max_tokens=max_tokens,
-    )
+    return json.dumps(sound_value(fields), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 def output_budget(profile: Profile, answer_tokens: int) -> int:

@@ -188,7 +188,33 @@ def test_an_old_catalogue_is_better_than_none(offer: Any) -> None:
     offered.now += KEPT_SECONDS + 1
 
     assert price(offered) == (Decimal("0.3"), Decimal("2.5"))
-    assert offered.server.connection_count == 2
+    assert [request.line.split()[1] for request in offered.server.requests[:2]] == ["/api/v1/models"] * 2
+
+
+def test_a_price_is_that_of_the_dearest_provider_that_may_answer(offer: Any) -> None:
+    """One above the limits is not asked; one that grows dearer with a long prompt is."""
+    grows = [{"min_prompt_tokens": 1000, "prompt": "0.000009"}]
+    prices = [("0.0000001", "0.0000001"), ("0.000002", "0.000001"), ("0.00004", "0.00004"), ("-1", "-1")]
+    endpoints: list[Any] = [{"pricing": {"prompt": one, "completion": other}} for one, other in prices]
+    endpoints += [{"pricing": {"prompt": "0.0000001", "completion": "0.000003", "overrides": grows}}, {}, None, 7]
+    offered = offer(entry(), max_price_prompt=Decimal(3), max_price_completion=Decimal(15))
+    offered.server.scripts.append(answering(http(200, {"data": {"endpoints": endpoints}}, connection="close")))
+
+    assert price(offered) == (Decimal(2), Decimal(3))
+    assert price(offered, 1000) == (Decimal(9), Decimal(3))
+    assert price(offered, 999) == (Decimal(2), Decimal(3))
+    assert [request.line.split()[1] for request in offered.server.requests] == [
+        "/api/v1/models",
+        f"/api/v1/models/{MODEL}/endpoints",
+    ]
+
+
+@pytest.mark.parametrize("raw", [http(404), http(503), http(200, "x"), http(200, {"data": {"endpoints": 7}}), b"x"])
+def test_without_providers_the_lists_price_holds(offer: Any, raw: bytes) -> None:
+    offered = offer(entry(), max_price_prompt=Decimal(3), max_price_completion=Decimal(15))
+    offered.server.scripts.append(answering(raw))
+
+    assert price(offered) == (Decimal("0.3"), Decimal("2.5"))
 
 
 def test_the_context_is_the_smallest_of_all_that_may_answer(offer: Any) -> None:
