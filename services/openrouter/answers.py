@@ -11,6 +11,7 @@ import msgspec
 from services.openrouter.payload import Want
 from services.openrouter.wording import Step, asked
 
+MOST_ITEMS = 200  # of a list; the schemas ask for far fewer, and each is looked up in the transcript
 BlockReference = str | int
 MUST_SAY = ("title", "summary_short", "summary_long", "summary")
 
@@ -48,8 +49,9 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def read_answer(data: dict[str, Any]) -> Answer:
-    """The answer; fields of another form than they should have are left empty."""
-    return msgspec.convert({name: value for name, value in data.items() if _problem(name, value) is None}, Answer)
+    """The answer; fields of another form than they should have are left empty, endless lists are cut short."""
+    fields = {name: value[:MOST_ITEMS] if isinstance(value, list) else value for name, value in data.items()}
+    return msgspec.convert({name: value for name, value in fields.items() if _problem(name, value) is None}, Answer)
 
 
 def has_core(step: Step, wants: frozenset[Want]) -> Callable[[object], bool]:

@@ -39,7 +39,7 @@ class Analyzer:
         if not self._model.is_usable:
             raise no_key_error("OPENROUTER_API_KEY", datetime.now(UTC))
         ctx.progress(0.0, "reading the transcript")
-        transcript = read_transcript(payload, ctx)
+        transcript = read_transcript(payload, ctx, job.created_at)
         target = find_target(self._settings.output_root, payload, transcript.audio_path, job.id)
         spoken = spoken_language(transcript)
         language = output_language(payload.output_language, spoken, self._settings.language)

@@ -6,8 +6,29 @@ import unicodedata
 from openrouter_client.language import is_small_word
 from openrouter_client.unicode_text import sound_text
 
+LONGEST = 20  # times its limit: so much of a text is looked at
+_REST = r"[^\s<>«»\"]"
+_DOT = r"(?:[.．。]|[\[(](?:\.|dot)[\])])"
+_LABELS = rf"(?:[\w-]{{1,63}}{_DOT}){{1,8}}"
+# Endings that make an address of two words with a dot between; others need a path, since a blank may be missing.
+_ENDINGS = (
+    "com|net|org|info|biz|io|ai|dev|app|xyz|online|site|shop|store|club|top|live|icu|tv|fm|gg|ly|cc|co|link|click"
+    "|edu|gov|eu|no|dk|uk|nl|ru|cn|ua"
+)
 _ADDRESS = re.compile(
-    r"(?:https?://|www\.)[^\s<>«»\"]{1,500}|\b[\w-]{1,60}\.(?:com|no|org|net|io|info)\b(?:/[^\s<>]{0,300})?", re.I
+    "|".join(
+        (
+            rf"(?:\b[a-z][a-z0-9+.-]{{1,20}}:?)?//\s?{_REST}{{1,500}}",
+            rf"\b(?:mailto|tel|sms|javascript):(?=\S){_REST}{{1,500}}",
+            rf"\bwww[.．]{_REST}{{1,500}}",
+            rf"[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:{_DOT}[\w-]{{1,63}}){{1,8}}",
+            rf"(?<![\w.]){_LABELS}[^\W\d_]{{2,24}}(?::\d{{1,5}})?/{_REST}{{1,500}}",
+            rf"(?<![\w.]){_LABELS}(?:{_ENDINGS})\b(?::\d{{1,5}})?/?",
+            rf"\bxn--{_REST}{{1,500}}",
+            rf"(?<![\w.])\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?![\w.]\w)(?:[:/]{_REST}{{1,500}})?",
+        )
+    ),
+    re.IGNORECASE,
 )
 _SPOKEN = re.compile(r"[^\w]+")
 _NAME = re.compile(r"\b[A-ZÆØÅÄÖÉ][\w'’-]+(?:[ \u00a0]+[A-ZÆØÅÄÖÉ][\w'’-]+)+")
@@ -23,7 +44,7 @@ class Prose:
 
     def line(self, text: str, limit: int) -> str:
         """The text on one line, cut at a word."""
-        return _cut(" ".join(self._clean(text).split()), limit)
+        return _cut(" ".join(self._clean(text[: LONGEST * limit]).split()), limit)
 
     def lines(self, texts: tuple[str, ...], count: int, limit: int) -> list[str]:
         """The first `count` texts that say something, each once."""
@@ -32,7 +53,7 @@ class Prose:
 
     def paragraphs(self, text: str, limit: int) -> str:
         """The text in paragraphs, with a blank line between two."""
-        parts = (" ".join(part.split()) for part in re.split(r"\n\s*\n", self._clean(text)))
+        parts = (" ".join(part.split()) for part in re.split(r"\n\s*\n", self._clean(text[: LONGEST * limit])))
         return _cut("\n\n".join(part for part in parts if part), limit)
 
     def _clean(self, text: str) -> str:

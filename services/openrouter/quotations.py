@@ -67,7 +67,7 @@ def _quotation(span: Span, transcript: Transcript) -> Quotation:
         first_segment=first,
         last_segment=last,
         start=transcript.segments[first].start,
-        end=max(ends, default=None),
+        end=min(max(ends), transcript.duration or max(ends)) if ends else None,
         speaker=speakers.pop() if len(speakers) == 1 else None,
         match=span.match,
     )

@@ -15,6 +15,7 @@ HEADINGS = {
 }
 _ANYWHERE = re.compile(r"([\\`*_\[\]<>|~&#$])")
 _LINK = re.compile(r"(:)(?=//)|(?<=www)(\.)|(@)", re.IGNORECASE)
+_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # would turn around what follows, too
 _AT_START = re.compile(r"^([+\-=!:>])|^(\d{1,9})([.)])")
 
 
@@ -41,7 +42,7 @@ def show_notes(
 
 def escape(text: str) -> str:
     """A text as Markdown that shows exactly it, on one line."""
-    text = " ".join(text.split())
+    text = " ".join(_BIDI.sub("", text).split())
     text = _ANYWHERE.sub(r"\\\1", text)
     text = _LINK.sub(lambda found: f"\\{found.group()}", text)
     return _AT_START.sub(lambda found: f"\\{found[1]}" if found[1] else f"{found[2]}\\{found[3]}", text)

@@ -13,10 +13,10 @@ from sidelinja_jobs.errors import translate
 from sidelinja_jobs.queries import load_queries
 
 SQL = load_queries(Path(__file__).with_name("queries.sql"))
-WAIT_SECONDS = 60.0  # for a transcription that is not completed yet
+LEAST_WAIT_SECONDS, MOST_WAIT_SECONDS = 60.0, 3600.0  # for a transcription that is not completed yet
 
 
-def read_transcript(payload: AnalyzePayload, ctx: Context) -> Transcript:
+def read_transcript(payload: AnalyzePayload, ctx: Context, created_at: datetime) -> Transcript:
     """The transcript to analyse.
 
     Raises:
@@ -25,17 +25,23 @@ def read_transcript(payload: AnalyzePayload, ctx: Context) -> Transcript:
     """
     if payload.transcript_job_id is None:
         return from_payload(payload)
-    return from_result(_result_of(payload.transcript_job_id, ctx))
+    return from_result(_result_of(payload.transcript_job_id, ctx, created_at))
 
 
-def _result_of(job_id: UUID, ctx: Context) -> dict[str, object]:
+def wait_seconds(created_at: datetime, now: datetime) -> float:
+    """Half of the time waited so far: the queue lets a job come back twenty times, which is then ten hours."""
+    return min(max((now - created_at).total_seconds() / 2, LEAST_WAIT_SECONDS), MOST_WAIT_SECONDS)
+
+
+def _result_of(job_id: UUID, ctx: Context, created_at: datetime) -> dict[str, object]:
     try:
         with ctx.transaction() as conn:
             row = conn.execute(SQL["read_transcript"], {"job_id": job_id}).fetchone()
     except psycopg.Error as error:
         known = translate(error)
         if isinstance(known, NotReadyError):
-            until = datetime.now(UTC) + timedelta(seconds=WAIT_SECONDS)
+            now = datetime.now(UTC)
+            until = now + timedelta(seconds=wait_seconds(created_at, now))
             raise ComeBackLaterError(str(known), until=until, error_class="transcript_not_ready") from error
         if isinstance(known, NotFoundError | RefusedError):
             raise PermanentError(

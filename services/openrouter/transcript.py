@@ -9,7 +9,9 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from services.openrouter.payload import MOST_LETTERS, MOST_SEGMENTS, AnalyzePayload
 from sidelinja_jobs import PermanentError
@@ -26,6 +28,28 @@ class Segment:
     start: float | None
     end: float | None
     speaker: str | None = None
+
+
+class _Row(msgspec.Struct):
+    start: float
+    end: float
+    text: str
+    speaker: str | None = None
+
+
+class _Source(msgspec.Struct):
+    path: str | None = None
+
+
+class _Result(msgspec.Struct):
+    """What is read of a transcription's result."""
+
+    segments: list[_Row]
+    duration: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    language: str | None = None
+    source: _Source | None = None
+    tracks: list[_Source] | None = None
+    flags: list[str] | None = None
 
 
 class Transcript:
@@ -54,7 +78,7 @@ class Transcript:
             position += len(segment.text) + 1
         self.text = " ".join(segment.text for segment in segments)
         ends = [segment.end for segment in segments if segment.end is not None]
-        self.duration = max([duration or 0.0, *ends]) if ends else None
+        self.duration = (duration or max(ends)) if ends else None  # a last segment may end a little after the audio
 
     @property
     def has_times(self) -> bool:
@@ -81,7 +105,7 @@ def from_payload(payload: AnalyzePayload) -> Transcript:
         segments = [Segment(s.text.strip(), s.start, s.end, s.speaker) for s in payload.segments]
         return Transcript(segments, duration=payload.duration, language=payload.language)
     lines = [piece for line in (payload.text or "").splitlines() for piece in _pieces(line.strip())]
-    return Transcript([Segment(line, None, None) for line in lines if line], language=payload.language)
+    return Transcript([Segment(line, None, None) for line in _fewer(lines)], language=payload.language)
 
 
 def from_result(result: dict[str, Any]) -> Transcript:
@@ -91,15 +115,13 @@ def from_result(result: dict[str, Any]) -> Transcript:
         PermanentError: it has no text, is too long, or is no such result.
     """
     try:
-        segments = list(_segments(result["segments"]))
-        source: dict[str, Any] = result.get("source") or next(iter(result.get("tracks") or []), {})
-        duration, language, path = result.get("duration"), result.get("language"), source.get("path")
-        flags = result.get("flags") or []
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        read = msgspec.convert(result, _Result)
+        segments = list(_segments(read.segments))
+    except (msgspec.ValidationError, ValueError) as error:
         raise PermanentError(
-            f"The transcription's result cannot be read: {type(error).__name__}: {error}. Next: transcribe again",
-            error_class="bad_transcript",
+            f"The transcription's result cannot be read: {error}. Next: transcribe again", error_class="bad_transcript"
         ) from error
+    source = read.source or next(iter(read.tracks or ()), _Source())
     letters = sum(len(segment.text) for segment in segments)
     if len(segments) > MOST_SEGMENTS or letters > MOST_LETTERS:
         raise PermanentError(
@@ -107,26 +129,52 @@ def from_result(result: dict[str, Any]) -> Transcript:
             f"{MOST_LETTERS} are taken. Next: analyse it in parts, as segments",
             error_class="too_long",
         )
-    return Transcript(segments, duration=duration, language=language, audio_path=path, is_trial="trial_model" in flags)
+    return Transcript(
+        segments,
+        duration=read.duration,
+        language=read.language,
+        audio_path=source.path,
+        is_trial="trial_model" in (read.flags or ()),
+    )
 
 
-def _segments(rows: Iterable[dict[str, Any]]) -> Iterable[Segment]:
-    for row in rows:
-        text = str(row["text"]).strip()
-        if text:
-            yield Segment(text, float(row["start"]), float(row["end"]), row.get("speaker"))
+def _segments(rows: Sequence[_Row]) -> Iterable[Segment]:
+    for number, row in enumerate(rows):
+        if not 0 <= row.start <= row.end:
+            raise ValueError(f"segments[{number}] goes from {row.start} to {row.end}")
+    for row in sorted(rows, key=lambda row: row.start):  # of several speakers at once, one may begin a little earlier
+        if text := row.text.strip():
+            yield Segment(text, row.start, row.end, row.speaker)
+
+
+def _fewer(lines: Sequence[str]) -> Sequence[str]:
+    """The lines, several in one where there are more than a transcript may have segments."""
+    if len(lines) <= MOST_SEGMENTS:
+        return lines
+    letters = 2 * sum(map(len, lines)) // MOST_SEGMENTS + 1  # of each, at least
+    groups: list[list[str]] = [[]]
+    size = 0
+    for line in lines:
+        if size >= letters:
+            groups.append([])
+            size = 0
+        groups[-1].append(line)
+        size += len(line)
+    return [" ".join(group) for group in groups]
 
 
 def _pieces(line: str) -> list[str]:
     """A line in pieces of whole sentences, or of whole words where a sentence is too long."""
     pieces = [""]
     for sentence in _SENTENCE.findall(line):
-        while len(sentence) > LONGEST_SENTENCES:
-            cut = sentence.rfind(" ", 1, LONGEST_SENTENCES)
-            cut = cut if cut > 0 else LONGEST_SENTENCES
-            pieces.append(sentence[:cut].strip())
-            sentence = sentence[cut:]
-        if len(pieces[-1]) + len(sentence) > LONGEST_SENTENCES:
+        start = 0
+        while len(sentence) - start > LONGEST_SENTENCES:
+            cut = sentence.rfind(" ", start + 1, start + LONGEST_SENTENCES)
+            cut = cut if cut > 0 else start + LONGEST_SENTENCES
+            pieces.append(sentence[start:cut].strip())
+            start = cut
+        rest = sentence[start:]
+        if len(pieces[-1]) + len(rest) > LONGEST_SENTENCES:
             pieces.append("")
-        pieces[-1] += sentence
+        pieces[-1] += rest
     return [piece.strip() for piece in pieces if piece.strip()]

@@ -1,0 +1,196 @@
+"""What hostile transcripts and answers did to the analysis, and must not do again."""
+
+import json
+import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from services.openrouter.answers import read_answer
+from services.openrouter.blocks import make_blocks
+from services.openrouter.chapters import Candidate, make_chapters
+from services.openrouter.payload import AnalyzePayload, SegmentPayload
+from services.openrouter.prose import Prose
+from services.openrouter.quotations import make_quotations
+from services.openrouter.show_notes import escape
+from services.openrouter.source import wait_seconds
+from services.openrouter.transcript import MOST_SEGMENTS, Segment, Transcript, from_payload, from_result
+from sidelinja_jobs import PermanentError
+from tests.unit.analysis_support import Scripted, analysed, empty_answer
+
+BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
+ROW: dict[str, Any] = {"start": 0.0, "end": 4.0, "text": "Hei på deg"}
+
+
+def result(**changes: Any) -> dict[str, Any]:
+    whole = {"segments": [dict(ROW)], "duration": 4.0, "language": "nb", "source": {"path": "a.mp3"}}
+    return whole | changes
+
+
+# ---------------------------------------------------------------- transcripts
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"segments": [ROW | {"text": None}]},
+        {"segments": [ROW | {"text": 7}]},
+        {"segments": [ROW | {"speaker": 7}]},
+        {"segments": [ROW | {"start": "NaN"}]},
+        {"segments": [ROW | {"start": -1.0}]},
+        {"segments": [ROW | {"start": 5.0}]},
+        {"segments": [7]},
+        {"segments": "abc"},
+        {"segments": None},
+        {"duration": "lang"},
+        {"duration": -3},
+        {"language": 7},
+        {"source": {"path": 7}},
+        {"source": 7},
+        {"tracks": 7, "source": None},
+        {"flags": 7},
+    ],
+)
+def test_a_result_that_is_no_transcript_is_told_at_once(changes: dict[str, Any]) -> None:
+    with pytest.raises(PermanentError) as caught:
+        from_result(result(**changes))
+    assert caught.value.error_class == "bad_transcript"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"source": None, "tracks": [{"path": "kari.mp3"}]}, {"duration": None}, {"flags": None, "language": None}],
+)
+def test_a_result_that_is_one_is_read(changes: dict[str, Any]) -> None:
+    read = from_result(result(**changes, words=[{"unknown": 1}]))
+
+    assert [segment.text for segment in read.segments] == ["Hei på deg"]
+    assert read.audio_path == ("kari.mp3" if "tracks" in changes else "a.mp3")
+
+
+def test_segments_of_a_result_are_put_in_order_of_time() -> None:
+    rows = [ROW | {"start": 3.0, "text": "to"}, ROW | {"start": 1.0, "text": "en"}, ROW | {"start": 3.0, "text": "tre"}]
+
+    assert [segment.text for segment in from_result(result(segments=rows)).segments] == ["en", "to", "tre"]
+
+
+def test_nothing_in_a_result_lies_after_the_audio() -> None:
+    words = [
+        SegmentPayload(start=100.0 * n, end=100.0 * n + 100.9, text=f"Nå har vi sagt nummer {n} her") for n in range(3)
+    ]
+    transcript = from_payload(AnalyzePayload(segments=tuple(words), duration=300.0))
+    blocks = make_blocks(transcript)
+
+    chapters = make_chapters([Candidate("B1", "En"), Candidate("B3", "To")], blocks, transcript, Counter())
+    quote = read_answer({"quotes": [{"block": "B3", "text": words[2].text}]}).quotes
+    (said,) = make_quotations(quote, blocks, transcript, Counter())
+
+    assert transcript.duration == 300.0
+    assert chapters[-1].end == 300.0
+    assert said.end == 300.0
+
+
+def test_bare_text_has_no_more_segments_than_others() -> None:
+    started = time.monotonic()
+    transcript = from_payload(AnalyzePayload(text="a\n" * 750_000))
+    make_blocks(transcript)
+
+    assert len(transcript.segments) <= MOST_SEGMENTS
+    assert transcript.text.count("a") == 750_000
+    assert time.monotonic() - started < 10
+
+
+def test_one_line_without_an_end_is_divided_in_moments() -> None:
+    started = time.monotonic()
+    transcript = from_payload(AnalyzePayload(text="😀" * 1_400_000))
+
+    assert transcript.text.count("😀") == 1_400_000
+    assert time.monotonic() - started < 5
+
+
+# ---------------------------------------------------------------- answers
+
+
+def test_an_answer_of_endless_lists_is_cut_short() -> None:
+    """Chapters cost more than the square of their number, quotes and people a search each."""
+    segments = [Segment(f"Dette er setning nummer {n}", 61.0 * n, 61.0 * n + 60) for n in range(5_000)]
+    everything: dict[str, Any] = {
+        "chapters": [{"start_block": f"B{n + 1}", "title": f"Kapittel {n}"} for n in range(5_000)],
+        "people": [
+            {"name": f"Oppdiktet Navnesen{n}", "role": None, "is_guest": True, "blocks": []} for n in range(20_000)
+        ],
+        "quotes": [
+            {"block": f"B{n + 1}", "text": f"Dette har jo ingen noen gang sagt, nummer {n}"} for n in range(20_000)
+        ],
+        "summary_long": "evil." * 200_000,
+        "keywords": [f"ord {n}" for n in range(100_000)],
+    }
+    everything["title"] = "-" * 2_000_000
+    started = time.monotonic()
+    made, _ = analysed(Scripted(lambda question: empty_answer(question, **everything)), Transcript(segments))
+
+    assert time.monotonic() - started < 20
+    assert len(json.dumps(made)) < 200_000
+
+
+# ---------------------------------------------------------------- prose and show notes
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "evil.ai", "bit.ly/abc123", "t.me/skam", "evil．com", "post@evil.xyz", "kari@firma.no", "firma.co.uk/x",
+        "ftp://x.y/z", "//evil.com/x", "https:// evil.com", "http//evil.com", "xn--e1.xn--p1ai", "192.168.1.1/x",
+        "evil[.]com", "evil(dot)com", "hxxp://evil.com", "javascript:alert(1)", "tel:+4790000000", "evil.shop",
+        "evil.c\u00adom", "EVIL.DEV", "mailto:a@b.c", "www.evil", "evil.com:8080/x", "bücher.de/x", "пример.рф/x",
+    ],
+)  # fmt: skip
+def test_an_address_that_nobody_said_is_dropped_with_all_its_parts(address: str) -> None:
+    prose = Prose("vi snakker om ost")
+    line = prose.line(f"Les mer på {address} nå", 200)
+
+    assert line == "Les mer på nå"
+    assert prose.dropped_addresses == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Node.js er bra, kl. 12.30, f.eks. i går, bl.a. og/eller", "Den 12.03.2024 hendte det: 1.000 kr/t.", "a/b-test",
+        "Prop. 12 S (2023/24) om NAV-loven § 8-9 m.m.", "Hva så? Jo: det gikk.", "Han sa «no» og at.de gikk",
+        "Ola m/familie, ca.100 stk., 50 %/år", "Tel Aviv: en by", "Spill 3: slutten", "U.S.A. og d.v.s. o.l.",
+        "Ferdig.Så gikk de", "Kari (dot) Olsen", "Versjon 3.11.2 kom",
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_an_address_stays(text: str) -> None:
+    prose = Prose("vi snakker om ost")
+
+    assert prose.line(text, 300) == text
+    assert prose.dropped_addresses == 0
+
+
+def test_an_address_that_was_said_stays() -> None:
+    assert Prose("gå til ost.no da").line("Se ost.no i dag", 100) == "Se ost.no i dag"
+
+
+def test_the_direction_of_writing_is_not_turned_by_what_was_said() -> None:
+    assert not set(BIDI) & set(escape(f"Hun{BIDI} sa{BIDI}: hei"))
+    assert escape("שלום ויויאן, familie 👨\u200d👩") == "שלום ויויאן, familie 👨\u200d👩"
+
+
+# ---------------------------------------------------------------- waiting
+
+
+def test_an_analysis_waits_for_its_transcription_for_hours() -> None:
+    """It may come back twenty times."""
+    now = created = datetime(2026, 11, 29, tzinfo=UTC)
+    waits = []
+    for _ in range(20):
+        waits.append(wait_seconds(created, now))
+        now += timedelta(seconds=waits[-1])
+
+    assert waits[0] == 60
+    assert max(waits) <= 3600
+    assert timedelta(hours=9) < now - created < timedelta(hours=24)
