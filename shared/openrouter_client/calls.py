@@ -96,6 +96,7 @@ class Calls:
         if past and past[-1].is_useless_answer:
             request = _uncached(request)
         self._refuse_if_lost_too_often(step, request, lost)
+        self._ledger.require_time()
         call_id, postponements = self._reserve(step, request, is_again=bool(lost))
         self._ledger.mark_sent(call_id)
         reply = self._send(call_id, request)

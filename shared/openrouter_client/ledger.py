@@ -22,7 +22,7 @@ import structlog
 
 from openrouter_client.unicode_text import sound_text, sound_value
 from sidelinja_jobs.database import is_passing
-from sidelinja_jobs.errors import JobQueueError, translate
+from sidelinja_jobs.errors import JobQueueError, JobStopped, StopReason, translate
 from sidelinja_jobs.json_text import as_jsonb, clean_value
 from sidelinja_jobs.queries import load_queries
 
@@ -37,6 +37,7 @@ class Run(Protocol):
     def lease_token(self) -> UUID: ...
     @property
     def log(self) -> structlog.typing.FilteringBoundLogger: ...
+    def is_closing(self) -> bool: ...
     def side_connection(self) -> contextlib.AbstractContextManager[psycopg.Connection[Any]]: ...
 
 
@@ -137,6 +138,11 @@ class Ledger:
         """Earlier calls of a question, oldest first. Raises LeaseLostError."""
         rows = self._insist("find_calls", **self._held(), step=step, request_hash=request_hash)
         return [_past_call(row) for row in rows]
+
+    def require_time(self) -> None:
+        """Raises JobStopped when the worker is to end: a call that begins now would be cut off, and paid for."""
+        if self._run.is_closing():
+            raise JobStopped(StopReason.SHUTDOWN)
 
     def reserve(
         self, step: str, request_hash: str, model: str, most_usd: Decimal, budgets: Budgets, *, is_again: bool

@@ -52,6 +52,10 @@ class Context:
         """Whether the run is to end now; the worker interrupts a handler that does not ask."""
         return self._run.stop_reason is not None
 
+    def is_closing(self) -> bool:
+        """Whether the worker was asked to end, and waits for what is under way: a time to begin nothing new."""
+        return self._run.is_hurried or self.should_stop()
+
     def on_complete(self, write: Writes) -> None:
         """Registers a write for the completing transaction: committed with the completion or not at all.
 

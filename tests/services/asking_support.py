@@ -69,6 +69,7 @@ class Asking:
         self._database_settings = DatabaseSettings(url=database.dsn("worker_test"))
         self.work = connect(self._database_settings, name="test work")
         self.claim = self._claim()
+        self.run: Run | None = None  # in place of a fresh one
 
     def with_settings(self, **settings: Any) -> None:
         """Another configuration from now on, as after a restart."""
@@ -84,7 +85,9 @@ class Asking:
         return Question(**(values | fields))
 
     def ask(self, question: Question | None = None, **more: Any) -> Answer:
-        context = Context(self._run(), Link(lambda: self.work, lambda: None), self._connect, structlog.get_logger())
+        context = Context(
+            self.run or self._run(), Link(lambda: self.work, lambda: None), self._connect, structlog.get_logger()
+        )
         job = Job(self.job_id, "test_job", {}, 1, 10, 0, self.claim.created_at, self.claim.scheduled_for, None)
         return self.model.ask(question or self.question(), job, context, check=more.pop("check", check), **more)
 

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from openrouter_client import calls
-from sidelinja_jobs.errors import ComeBackLaterError, HandlerError, PauseJobTypeError, PermanentError
+from sidelinja_jobs.errors import (
+    ComeBackLaterError,
+    HandlerError,
+    JobStopped,
+    PauseJobTypeError,
+    PermanentError,
+    StopReason,
+)
 from tests.databases import Database
 from tests.openrouter_standin import Endpoint, Model, StandIn, faults
 from tests.openrouter_standin.wire import json_reply
@@ -107,7 +114,10 @@ def test_an_answer_that_is_nested_too_deeply_is_asked_for_once_more(asking: Aski
     assert asking.ask().data == GOOD
 
 
-def test_an_estimate_is_made_with_the_price_of_the_model_that_answered(database: Database) -> None:
+def test_an_estimate_is_made_with_the_price_of_the_model_that_answered(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "GENERATION_WAITS_SECONDS", (0.0,))
     models = (Model("a/cheap", (CHEAP,)), Model("a/dear", (DEAR,)))
     with StandIn(models=models, generation_lag_seconds=60) as standin:
         asking = Asking(database, standin, model="a/cheap", fallback_models="a/dear")
@@ -117,3 +127,17 @@ def test_an_estimate_is_made_with_the_price_of_the_model_that_answered(database:
         assert answer.cost_source == "estimate"
         assert answer.cost_usd >= standin.billing[0].cost
         asking.close()
+
+
+def test_a_worker_that_is_to_end_begins_no_call_and_uses_what_was_paid_for(asking: Asking, standin: StandIn) -> None:
+    asking.ask()
+    run = asking.run = asking._run()
+    run.is_hurried = True
+
+    assert asking.ask().is_reused
+    with pytest.raises(JobStopped) as caught:
+        asking.ask(asking.question("Et spørsmål til"))
+
+    assert caught.value.reason is StopReason.SHUTDOWN
+    assert standin.billed_count == 1
+    assert asking.states() == [("received", "provider")]
