@@ -29,9 +29,19 @@ class LineReader:
     """The lines of one file. `leftover` is what stands behind the last newline, once all pieces were read."""
 
     def __init__(self, file: LogFile, offset: int) -> None:
-        """Opens the file. Raises OSError, or LogTroubleError("truncated") when it is shorter than `offset`."""
+        """Opens the file.
+
+        Raises:
+            FileNotFoundError: it is gone.
+            LogTroubleError: "unreadable", or "truncated" when it is shorter than `offset`.
+        """
         self._file = file
-        self._raw: BinaryIO = file.path.open("rb")
+        try:
+            self._raw: BinaryIO = file.path.open("rb")
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise LogTroubleError("unreadable", f"cannot read {file.path}: {error.strerror}") from error
         self._plain: BinaryIO = gzip.GzipFile(fileobj=self._raw) if file.is_gzip else self._raw  # type: ignore[assignment]
         self.offset = offset
         self.leftover = b""  # a whole line at most; of a longer one its beginning
@@ -54,21 +64,26 @@ class LineReader:
         return self.offset + self.leftover_bytes if self._limit is None else self._limit
 
     def pieces(self) -> Iterator[Piece]:
-        """All whole lines that were there when the file was opened."""
+        """All whole lines that were there when the file was opened.
+
+        Raises:
+            LogTroubleError: the disk does not give them.
+        """
         try:
             yield from self._pieces()
         except NOT_READY:
             self.is_ready = False
             self.leftover, self.leftover_bytes = b"", 0
+        except OSError as error:
+            raise LogTroubleError("unreadable", f"cannot read {self._file.path}: {error.strerror}") from error
 
     def _pieces(self) -> Iterator[Piece]:
         self._skip_to_offset()
         held = b""
-        while part := self._next_part(len(held)):
-            held += part
+        while True:
             cut = held.rfind(b"\n") + 1
             if cut:
-                yield from self._lines(held[:cut])
+                yield self._lines(held[:cut])
                 held = held[cut:]
             elif len(held) > LONGEST_LINE:
                 start, head = self.offset, held[:_HEAD_BYTES]
@@ -78,12 +93,16 @@ class LineReader:
                     return
                 yield Piece(head, start, self.offset, is_too_long=True)
                 held = rest
+            elif part := self._next_part(len(held)):
+                held += part
+            else:
+                break
         self.leftover, self.leftover_bytes = held, len(held)
 
-    def _lines(self, chunk: bytes) -> Iterator[Piece]:
+    def _lines(self, chunk: bytes) -> Piece:
         start = self.offset
         self.offset += len(chunk)
-        yield Piece(chunk, start, self.offset)
+        return Piece(chunk, start, self.offset)
 
     def _next_part(self, held: int) -> bytes:
         if self._limit is None:

@@ -98,8 +98,6 @@ class Parser:
                 return
             except FileNotFoundError:
                 return  # renamed since it was listed; the next run finds it by its first line
-            except OSError as error:
-                raise LogTroubleError("unreadable", f"cannot read {file.path}: {error.strerror}") from error
             except (PositionMovedError, DayClosedError):
                 self._counting = self._new_counting()
                 position = self._positions().get(file.fingerprint)
@@ -109,6 +107,8 @@ class Parser:
         try:
             reader = LineReader(file, position.byte_offset if position else 0)
         except LogTroubleError as trouble:
+            if trouble.kind != "truncated":
+                raise
             self._set_state(file, trouble.kind)
             self.report.warn(trouble.kind)
             return

@@ -81,11 +81,16 @@ class Stats:
         result, _ = self.run_job(self.database.enqueue("stats_parse", payload))
         return result
 
-    def run_job(self, job_id: UUID, worker: StatsWorker | None = None) -> tuple[dict[str, Any], Context]:
+    def run_next(self) -> dict[str, Any]:
+        """The next job that waits."""
+        result, _ = self.run_job(None)
+        return result
+
+    def run_job(self, job_id: UUID | None) -> tuple[dict[str, Any], Context]:
         session = worker_session(self.database, "worker_stats", "stats_parse")
         try:
             claim = claim_one(session, "stats_parse")
-            assert claim.id == job_id
+            assert job_id in (None, claim.id)
             rules = queue.register(session, "w1", "stats_parse", "1", "host", 1, None)
             settings = DatabaseSettings(url=self.database.dsn("worker_stats"))
             link = Link(lambda: connect(settings, name="test"), lambda: None)
@@ -93,7 +98,7 @@ class Stats:
             context = Context(run, link, lambda name: connect(settings, name=name), structlog.get_logger())
             job = job_of(claim)
             try:
-                result = (worker or self.worker).handle(job, context)
+                result = self.worker.handle(job, context)
                 conn = link.open()
                 with conn.transaction():
                     for write in context.writes:
@@ -103,7 +108,7 @@ class Stats:
                 link.close()
         finally:
             session.close()
-        stored = self.database.job(job_id)["result"]
+        stored = self.database.job(claim.id)["result"]
         assert stored["lines"] == stored["counted_requests"] + sum(
             sum(stored[kind].values()) for kind in ("excluded", "bad")
         ) + stored["late"]  # fmt: skip

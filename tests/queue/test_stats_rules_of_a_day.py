@@ -67,7 +67,7 @@ def test_r16_a_short_or_unknown_episode_needs_every_byte(stats: Stats) -> None:
     result = stats.run()
 
     assert stats.downloads() == 3
-    assert result["days"]["2026-11-29"]["unknown_lengths"] == 1
+    assert result["days"][str(TODAY)]["unknown_lengths"] == 1
 
 
 def test_r18_parts_join_across_files_and_runs(stats: Stats) -> None:
@@ -117,7 +117,7 @@ def test_r31_an_address_with_too_many_episodes_is_told_and_only_left_out_when_co
         stats.write(line(f"/e{number}.mp3", ip="198.51.100.7", agent=f"App{number % 2}/1"))
         stats.write(line(f"/e{number}.mp3", ip="192.0.2.7"))
     result = stats.run()
-    assert (stats.downloads(), result["days"]["2026-11-29"]["heavy_addresses"]) == (10, 1)
+    assert (stats.downloads(), result["days"][str(TODAY)]["heavy_addresses"]) == (10, 1)
 
     stats.worker = stats.new_worker(most_episodes=3, allow_file=tmp_path / "allow", exclude_heavy=True)
     stats.write(line())
