@@ -17,7 +17,7 @@ UNKNOWN = "unknown"
 
 _HASHED = re.compile(r"[0-9a-f]{8}", re.ASCII)
 _BOT_WORDS = ("bot", "crawler", "spider")
-_SUBSCRIBERS = re.compile(r"(\d{1,9})\s+(?:subscribers?|readers?|users)\b", re.IGNORECASE | re.ASCII)
+_SUBSCRIBERS = re.compile(r"(?<!\d)(\d{1,9})\s+(?:subscribers?|readers?|users)\b", re.IGNORECASE | re.ASCII)
 # (R32) the daemon that fetches for a watch what its phone fetches as well
 _WATCH_DUPLICATES = ("^atc/", "^(null)/(null) watchos")
 _LONGEST_LOOKED_AT = 1000  # characters; what tells an app stands early
