@@ -1,0 +1,211 @@
+"""Commands of the stats service: `jobs stats …`, the reports and what an operator does.
+
+They run where the command line is, without the worker's packages, so nothing of this service is imported but what
+needs none.
+"""
+
+import contextlib
+import csv
+import sys
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+from psycopg.types.json import Jsonb
+
+from services.stats.comparison import Difference, compare_counts, read_old_counts
+from sidelinja_jobs.cli.connection import connect, told_failures
+from sidelinja_jobs.cli.documents import print_document
+from sidelinja_jobs.cli.exits import NotFoundError, RefusedError
+from sidelinja_jobs.cli.screen import screen_of
+from sidelinja_jobs.cli.tables import Cell, Column, print_table
+from sidelinja_jobs.cli.text import neutral
+from sidelinja_jobs.queries import load_queries
+
+_SQL = load_queries(Path(__file__).with_name("cli.sql"))
+_DEFAULT_DAYS = 30
+_LEAST_IN_PUBLIC = 5  # fewer downloads could be one person's
+_NUMBERS = frozenset((
+    "downloads", "bytes", "listeners", "requests", "first_24_hours", "first_7_days", "first_30_days", "lines", "bad",
+    "byte_offset", "size_seen", "reported_subscribers", "heavy_addresses", "unknown_lengths", "old", "new",
+    "difference",
+))  # fmt: skip
+_WIDE = frozenset(("episode", "title", "agent", "app", "host", "feed", "name", "folder", "show"))
+
+Row = dict[str, Any]
+
+
+@contextlib.contextmanager
+def _database() -> Iterator[Any]:
+    with contextlib.closing(connect()) as connection, told_failures():
+        yield connection
+
+
+def _rows(statement: str, /, **parameters: object) -> list[Row]:
+    with _database() as connection:
+        rows: list[Row] = connection.execute(_SQL[statement], parameters).fetchall()
+        return rows
+
+
+@click.group()
+def stats() -> None:
+    """Podcast statistics from access logs.
+
+    Modelled on the IAB Tech Lab's guidelines, not certified. Days are those of the source's time zone.
+    """
+
+
+def _report(name: str, text: str, *, has_days: bool = True, has_show: bool = True, has_public: bool = False) -> None:
+    """A command that prints a statement's rows as a table, as JSON or as CSV."""
+
+    def command(as_json: bool, as_csv: bool, **given: Any) -> None:
+        last = given.pop("last", None) or date.today() + timedelta(1)
+        first = given.pop("first", None) or last - timedelta(_DEFAULT_DAYS)
+        given["least"] = _LEAST_IN_PUBLIC if given.pop("public", False) else 0
+        _print(_rows(name, first=_as_date(first), last=_as_date(last), **({"show": None} | given)), as_json, as_csv)
+
+    options = [click.option("--csv", "as_csv", is_flag=True, help="Print CSV."),
+               click.option("--json", "as_json", is_flag=True, help="Print JSON.")]  # fmt: skip
+    if has_show:
+        options.append(click.option("--show", metavar="NAME", help="One show."))
+    if has_days:
+        day = click.DateTime(["%Y-%m-%d"])
+        options.append(click.option("--to", "last", type=day, metavar="DAY", help="The last day."))
+        options.append(
+            click.option("--from", "first", type=day, metavar="DAY", help="The first; 30 before, if not given.")
+        )
+    if has_public:
+        options.append(click.option("--public", is_flag=True, help=f"Leave out rows under {_LEAST_IN_PUBLIC}."))
+    for option in options:
+        command = option(command)
+    stats.command(name=name, help=text)(command)
+
+
+_report("episodes", "Downloads of each episode: first 24 hours, 7 and 30 days, all.", has_days=False)
+_report("days", "Downloads and listeners of each day and show.")
+_report("downloads", "Downloads of each day and episode.")
+_report("apps", "Downloads by app.", has_public=True)
+_report("devices", "Downloads by kind of device.", has_public=True)
+_report("countries", "Downloads by country.", has_public=True)
+_report("referrers", "Downloads by the site that referred the listener.", has_public=True)
+_report("excluded", "All requests by what became of them.", has_show=False)
+_report("feeds", "Fetches of feeds, and the subscribers that the fetchers report.", has_show=False)
+_report("unknown", "User agents of open days that the list does not know.", has_show=False)
+_report("files", "How far each log file was read.", has_days=False, has_show=False)
+
+
+@stats.group(name="sources", invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def sources(ctx: click.Context, as_json: bool) -> None:
+    """The logs that are counted."""
+    if ctx.invoked_subcommand is None:
+        _print(_rows("sources"), as_json, as_csv=False)
+
+
+@sources.command(name="set")
+@click.argument("name")
+@click.option("--folder", metavar="FOLDER", help="Of the log, below STATS_LOG_ROOT.")
+@click.option("--base-name", metavar="NAME", help="Of the log while it is written; access.log, if never given.")
+@click.option("--host", "hosts", metavar="HOST", multiple=True, help="A site that counts; several times.")
+@click.option("--media-prefix", metavar="PATH", help="Path of the site below which the episodes lie.")
+@click.option("--feed", "feed_paths", metavar="PATH", multiple=True, help="Path of a feed; several times.")
+@click.option("--show", metavar="NAME", help="The episodes' show.")
+@click.option("--shows-by-folder/--one-show", default=None, help="The first folder below the prefix names the show.")
+@click.option("--media-folder", metavar="FOLDER", help="The episodes' files, below MEDIA_ROOT.")
+@click.option("--feed-file", metavar="FILE", help="A copy of the feed, below MEDIA_ROOT.")
+@click.option("--time-zone", metavar="ZONE", help="Whose days are counted.")
+@click.option("--enable/--disable", "enabled", default=None, help="Whether it is read.")
+def set_source(name: str, hosts: tuple[str, ...], feed_paths: tuple[str, ...], **given: Any) -> None:
+    """Make a source, or change what is given of it.
+
+    Hosts and feeds that are given take the place of all before; one empty text ("") takes them all away.
+    """
+    lists = {field: [value for value in values if value] if values else None
+             for field, values in (("hosts", hosts), ("feed_paths", feed_paths))}  # fmt: skip
+    _print(_rows("set_source", name=name, **lists, **given), as_json=True, as_csv=False)
+
+
+@sources.command(name="remove")
+@click.argument("name")
+def remove_source(name: str) -> None:
+    """Remove a source; its figures and positions stay."""
+    if not _rows("remove_source", name=name):
+        raise NotFoundError(f"there is no source {name!r}", "jobs stats sources")
+    click.echo(f"{neutral(name)} is removed")
+
+
+@stats.command(name="run")
+def run_now() -> None:
+    """Count what is new now: the run that is planned is pulled forward."""
+    waiting = _rows("waiting_run")
+    if waiting:
+        (row,) = _rows("run_now", id=waiting[0]["id"])
+        click.echo(f"{waiting[0]['id']}: {row['outcome']}")
+        return
+    (row,) = _rows("enqueue_run", payload=Jsonb({}), key="stats_parse: more")
+    click.echo(f"{row['id']}: {row['outcome']}")
+
+
+@stats.command(name="compare")
+@click.argument("old", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def compare(old: Path, as_csv: bool, as_json: bool) -> None:
+    """Compare with another program's counts: a CSV with the columns day, episode and downloads.
+
+    For the week in which the old program and this one both run. An episode may be given as a path or an address.
+    """
+    try:
+        counts = read_old_counts(old)
+    except ValueError as error:
+        raise RefusedError(f"{old}: {error}", "write a head line day,episode,downloads") from error
+    days = [day for day, _ in counts]
+    new = _rows("downloads", first=min(days), last=max(days), show=None) if days else []
+    _print([_as_row(difference) for difference in compare_counts(counts, new)], as_json, as_csv)
+
+
+def _as_row(difference: Difference) -> Row:
+    return {
+        "day": difference.day, "episode": difference.episode, "old": difference.old, "new": difference.new,
+        "difference": difference.new - difference.old, "percent": difference.percent,
+    }  # fmt: skip
+
+
+def _print(rows: list[Row], as_json: bool, as_csv: bool) -> None:
+    if as_json:
+        print_document(rows)
+    elif as_csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(rows[0] if rows else [])
+        writer.writerows([_csv_cell(value) for value in row.values()] for row in rows)
+    elif rows:
+        heads = [
+            Column(name.replace("_", " ").upper(), right=name in _NUMBERS, flexible=name in _WIDE) for name in rows[0]
+        ]
+        print_table(heads, [[Cell(_text(value)) for value in row.values()] for row in rows], screen_of(sys.stdout))
+    else:
+        click.echo("jobs: nothing was counted there yet. Next: jobs stats files", err=True)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M")
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _csv_cell(value: Any) -> Any:
+    """A text that a spreadsheet would take for a formula is marked as text: names come from anybody's headers."""
+    text = _text(value)
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not isinstance(value, int | float) else text
+
+
+def _as_date(moment: Any) -> date:
+    return moment.date() if isinstance(moment, datetime) else moment
+
+
+commands: list[click.Command] = [stats]
