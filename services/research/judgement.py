@@ -1,0 +1,166 @@
+"""Judges one line by itself: whether its wording is that of a page's furniture, and whether it is a sentence."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from services.research.wordings import (
+    CONSENT_THINGS,
+    CONTENTS,
+    HEADLINES,
+    NAV_WORDS,
+    PAGE_MATTERS,
+    SENTENCES,
+    STRONG,
+    WEAK,
+)
+
+_EDGES = " \t.,:;!…«»“”„\"'|*_#–—-·•›‹→←↑↓>=/\\~^▾▼▲►▶★☆"
+_GLUED = re.compile("(?<=[a-zæøå0-9?])(?=[A-ZÆØÅ])")  # buttons whose line breaks got lost
+_CRUMBS = re.compile(r"\S +[›»>▸] +(?=\S)")
+_CAPITALS = re.compile(" (?=[A-ZÆØÅ])")
+_SIGNS = re.compile("[\u2190-\u2bff─-╿\U0001f000-\U0001faff\ufe0f\u200d]+")
+_EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
+_SPACE = re.compile(r"\s+")
+_SEPARATORS = re.compile(r"\s*[|•·›»>▸/⁄<]\s+|\s+[|•·›»/–]\s*|\t+|\s{2,}")
+_SENTENCE_END = re.compile(r"[.!?:…][»”\"'’)\]]*\Z")
+_FULL_STOP = re.compile(r"[^.]\.[»”\"')]*\Z|[!?][»”\"')]*\Z")
+_DIGITS = re.compile(r"[\d\s.,:k%/+-]+\Z")
+_CONSENT_CORE = (
+    *("cookie", "informasjonskaps", "samtykk", "consent", "godta", "godtek", "personvern", "personopplysning"),
+    *("privacy", "partner", "kakor", "kapsl"),
+)
+_LEAST_SENTENCE_WORDS = 5
+_LONG_LINE = 100
+_LEAST_CONSENT_WORDS = 2
+_MENU_ITEMS = 2
+_LONGEST_MENU = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a line says about itself."""
+
+    folded: str
+    family: str | None = None
+    is_strong: bool = False
+    is_sentence: bool = False  # running text: what ends a section of headlines, and begins the matter
+    section: str | None = None  # headlines, page matters or contents stand below it
+    is_menu: bool = False
+    is_number: bool = False
+    consent_words: int = 0
+
+
+def fold(text: str) -> str:
+    """Lower case, one blank between words, no signs at the ends and no pictures."""
+    folded = text.casefold()
+    if not folded.isascii():
+        folded = _SIGNS.sub(" ", folded)
+    if "  " in folded or "\t" in folded:
+        folded = _SPACE.sub(" ", folded)
+    folded = folded.strip(_EDGES)
+    if folded[:1] in "([" and folded[-1:] in ")]":
+        folded = folded[1:-1].strip(_EDGES)
+    return folded
+
+
+@lru_cache(maxsize=65536)
+def judge(text: str) -> Judgement:
+    """Judges the text of a line."""
+    folded = fold(text)
+    words = folded.count(" ") + 1
+    ends = bool(_SENTENCE_END.search(_SIGNS.sub("", text).rstrip()))
+    is_sentence = (ends and words >= _LEAST_SENTENCE_WORDS) or (len(text) >= _LONG_LINE and words >= 12)
+    if not folded:
+        return Judgement(folded) if _EMOJI.search(text) else Judgement(folded, "rule", True)
+    if _DIGITS.match(folded):
+        return Judgement(folded, is_number=True)
+    if text[:1] in "«“" and text[-1:] in "»”" and words > 5:
+        return Judgement(folded, is_sentence=is_sentence)  # somebody's words, whatever they are
+    is_spoken = words >= 5 and bool(_FULL_STOP.search(text))
+    family = (SENTENCES if is_spoken else STRONG).family_of(folded)
+    consent = _consent_words(folded) if len(folded) > 25 else 0
+    if family is not None:
+        section = _section_of(folded)
+        return Judgement(folded, family, True, is_sentence, section, consent_words=consent)
+    section = None if ends and not text.rstrip().endswith(":") else _section_of(folded)
+    if ":" not in text and _is_labels(text):
+        return Judgement(folded, "labels", True, is_sentence)
+    weak = None if is_spoken else WEAK.family_of(folded)
+    is_menu = not is_spoken and is_menu_line(text)
+    name = weak or ("navigation" if is_menu else None)
+    return Judgement(folded, name, False, is_sentence, section, is_menu, consent_words=consent)
+
+
+def _section_of(folded: str) -> str | None:
+    if len(folded) > 60:
+        return None
+    if HEADLINES.match(folded):
+        return "headlines"
+    if CONTENTS.match(folded):
+        return "contents"
+    return "page matters" if PAGE_MATTERS.match(folded) else None
+
+
+def _consent_words(folded: str) -> int:
+    """How many different things that a request for consent speaks of stand in the text."""
+    if not any(word in folded for word in _CONSENT_CORE):
+        return 0
+    return len({found.lastindex for found in CONSENT_THINGS.finditer(folded[:2000])})
+
+
+def is_menu_line(text: str) -> bool:
+    """Whether a line is a row of menu entries: short, most of them words that menus have."""
+    if len(text) > _LONGEST_MENU:
+        return False
+    if any(sign in text for sign in "›»>▸") and len(_CRUMBS.findall(text)) >= 2:
+        return True
+    entries = [entry for entry in map(fold, _SEPARATORS.split(text)) if entry] if _SEPARATORS.search(text) else [text]
+    if len(entries) == 1 and len(glued := _GLUED.split(text)) > 1:
+        entries = [entry for entry in map(fold, glued) if entry]
+    if len(entries) > _MENU_ITEMS - 1:
+        known = sum(1 for entry in entries if entry in NAV_WORDS or judge_entry(entry))
+        return known >= max(2, 0.4 * len(entries)) and all(entry.count(" ") < 5 for entry in entries)
+    words = text.split()
+    if not words:
+        return False
+    if len(words) == 1:
+        return fold(text) in NAV_WORDS
+    if len(words) < 3 or any(word[:1].islower() for word in words[:3]):
+        return False
+    return sum(1 for word in words if fold(word) in NAV_WORDS) >= 0.6 * len(words)
+
+
+def _is_labels(text: str) -> bool:
+    """Whether a line is two or more buttons whose line breaks got lost."""
+    if len(text) > _LONGEST_MENU:
+        return False
+    splits = [split for split, marks in ((_GLUED, _GLUED.search(text)), (_CAPITALS, _is_capitalised(text))) if marks]
+    return any(_are_labels([part for part in map(fold, split.split(text)) if part]) for split in splits)
+
+
+def _is_capitalised(text: str) -> bool:
+    """Whether every third word begins like a label."""
+    words = text.count(" ")
+    return words > 0 and 3 * len(_CAPITALS.findall(text)) >= words
+
+
+def _are_labels(parts: list[str]) -> bool:
+    if len(parts) < 2:
+        return False
+    strong = sum(1 for part in parts if STRONG.family_of(part))
+    known = sum(1 for part in parts if part in NAV_WORDS or judge_entry(part))
+    return strong >= max(1, 0.4 * len(parts)) and known >= 0.6 * len(parts)
+
+
+@lru_cache(maxsize=2048)
+def judge_entry(entry: str) -> bool:
+    """Whether one entry of a row is itself a label of a page."""
+    if len(entry) > 40:
+        return False
+    return bool(STRONG.family_of(entry) or WEAK.family_of(entry))
+
+
+def is_consent(judgement: Judgement) -> bool:
+    """Whether a text may ask for consent."""
+    return judgement.consent_words >= _LEAST_CONSENT_WORDS

@@ -1,0 +1,62 @@
+"""A line of a paste on its way through the cleaner.
+
+A line is changed in place from reading to rendering; it keeps what it was in the paste, so that everything that is done
+to it can be told and undone.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+LineKind = Literal["text", "heading", "item", "row", "quote", "code"]
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A link on a part of a line's text: `text[start:end]`."""
+
+    start: int
+    end: int
+    url: str
+
+
+@dataclass(slots=True)
+class Line:
+    """One line, or several that were wrapped."""
+
+    number: int  # of the line in the paste, from 1
+    source: str  # as it stood there, without white space at its ends
+    text: str
+    kind: LineKind = "text"
+    level: int = 0  # of a heading, or of a quotation
+    has_gap: bool = False  # a blank line or a new block stands before it
+    indent: int = 0
+    page: int = 0  # of a PDF
+    zone: str | None = None  # what the page's markup says about the place: navigation, footer, …
+    box: int = 0  # of a page: the element around the element that holds the line
+    is_link: bool = False  # all of its text is links
+    reason: str | None = None  # why it was removed
+    is_strong: bool = False  # the reason is the line's own wording or place in the markup, not its neighbours
+    changes: list[str] = field(default_factory=list)  # what was done to the text
+    anchors: tuple[Anchor, ...] = ()
+    parts: list[tuple[int, str]] = field(default_factory=list)  # number and source of each line joined to this one
+
+    @property
+    def is_kept(self) -> bool:
+        return self.reason is None
+
+    def remove(self, reason: str, *, is_strong: bool = False) -> None:
+        """Takes the line out; the first reason stays."""
+        if self.reason is None:
+            self.reason = reason
+            self.is_strong = is_strong
+
+    def change(self, text: str, how: str) -> None:
+        """Gives the line another text and says what was done. Links are the caller's to move."""
+        if text != self.text:
+            self.text = text
+            if how not in self.changes:
+                self.changes.append(how)
+
+    def sources(self) -> list[tuple[int, str]]:
+        """Number and text of every line of the paste that this one was made of."""
+        return [(self.number, self.source), *self.parts]

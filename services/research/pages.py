@@ -1,0 +1,89 @@
+"""Reads a web page, or a fragment of one, into lines: text between block elements, with links and place.
+
+The tree is walked without recursion. What would make the parser slow (very deep nesting, hundreds of thousands of
+tags) is read as text with the tags cut out instead.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from selectolax.lexbor import LexborHTMLParser
+
+from services.research.characters import clean_characters
+from services.research.line import Anchor, Line
+from services.research.mojibake import has_broken_signs
+from services.research.page_walk import PageWalk
+from services.research.plain_text import arrange, read_plain
+
+MOST_TAGS = 250_000
+DEEPEST = 400
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
+_CUT = re.compile(r"<[^<>]*>")
+_CLIPBOARD_HEADER = re.compile(r"\A\s*Version:\d\.\d\s+(?:\w+:[^\n]*\n){1,12}")
+# Their end tag may be left out, so that they do not nest.
+_FLAT_NAMES = (
+    "p li br hr img input meta link wbr area base col embed source track param td th tr dt dd option thead tbody tfoot "
+    "colgroup caption rt rp optgroup"
+)
+_FLAT = frozenset(_FLAT_NAMES.split())
+
+
+@dataclass
+class Page:
+    """What was read of a page."""
+
+    lines: list[Line]
+    parser: Any = None  # the tree, for what the head says; None where the page was read as text
+    warnings: list[str] = field(default_factory=list)
+
+
+def read_page(html: str) -> Page:
+    """The visible lines of a page."""
+    html = _CLIPBOARD_HEADER.sub("", html, count=1)
+    if problem := _trouble(html):
+        return Page(read_plain(_CUT.sub("\n", html)), warnings=[problem])
+    parser = LexborHTMLParser(html)
+    root = parser.root
+    if root is None:
+        return Page([])
+    walk = PageWalk()
+    walk.run(root)
+    walk.drop_doubtful_zones()
+    others_are_broken = has_broken_signs(html)
+    lines = [line for line in walk.lines if _clean(line, others_are_broken=others_are_broken)]
+    return Page(arrange(lines), parser)
+
+
+def _trouble(html: str) -> str | None:
+    """Why a page is not parsed."""
+    depth = deepest = 0
+    for count, found in enumerate(_TAG.finditer(html), start=1):
+        if count > MOST_TAGS:
+            return f"page_not_parsed: more than {MOST_TAGS} tags"
+        if found.group(2).lower() not in _FLAT:
+            depth = max(0, depth + (-1 if found.group(1) else 1))
+            deepest = max(deepest, depth)
+    return f"page_not_parsed: elements nested {deepest} deep" if deepest > DEEPEST else None
+
+
+def _clean(line: Line, *, others_are_broken: bool) -> bool:
+    """Whether anything is left of the line."""
+    text, changes = clean_characters(line.text, others_are_broken=others_are_broken)
+    if len(text) != len(line.text):
+        line.anchors = _moved(line.anchors, line.text, text)
+    text = text.rstrip() if line.kind == "code" else text.strip()
+    line.text, line.changes = text, changes
+    return bool(text.strip())
+
+
+def _moved(anchors: tuple[Anchor, ...], before: str, after: str) -> tuple[Anchor, ...]:
+    """Links on a text whose letters were mended: found again by the words they stand on."""
+    moved, position = [], 0
+    for anchor in anchors:
+        words, _ = clean_characters(before[anchor.start : anchor.end], others_are_broken=True)
+        start = after.find(words, position)
+        if start >= 0:
+            position = start + len(words)
+            moved.append(Anchor(start, position, anchor.url))
+    return tuple(moved)

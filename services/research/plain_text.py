@@ -1,0 +1,131 @@
+"""Reads pasted text line by line, with what the layout says: gaps, indentation, lists, columns, quotations, code.
+
+The cleaned text is read the same way, so its own signs (- items, tabs between cells, > quotations, ``` around code) are
+known here.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from services.research.characters import LINE_END, clean_characters
+from services.research.line import Line
+from services.research.mojibake import has_broken_signs
+
+ITEM = re.compile(
+    r"(?P<sign>[-•·▪●○◦*‣⁃▢□☐✓–+](?= )|\(?\d{1,3}[.)](?= )|\(\d{1,3}\)(?= )|[a-z]\)(?= ))\s*(?P<rest>\S.*)"
+)
+_BULLETS = "•·▪●○◦*‣⁃+"
+_QUOTE = re.compile(r"(?:> ?)+")
+FENCE = re.compile(r"(`{3,}|~{3,})\s*[\w+-]*$")
+_COLUMNS = re.compile(r"(?<=\S) {3,}(?=\S)|(?<=\S) {2,}(?=[\d(+−-])")
+_SPACE_RUN = re.compile(r" {2,}")
+_TAB_RUN = re.compile(r" *\t[ \t]*")
+_MONTH = re.compile(r"(?:jan|feb|mar|apr|mai|maj|jun|jul|aug|sep|okt|nov|des|dec)[a-z]*\b", re.IGNORECASE)
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a paste; a form feed begins one."""
+    return LINE_END.split(text.replace("\f", "\n\f"))
+
+
+def read_plain(text: str) -> list[Line]:
+    """The lines of a text that hold anything."""
+    others_are_broken = has_broken_signs(text)
+    return arrange(_raw_lines(split_lines(text), others_are_broken=others_are_broken))
+
+
+def _raw_lines(rows: Iterable[str], *, others_are_broken: bool) -> Iterator[Line]:
+    has_gap, page, fence = True, 0, ""
+    for number, row in enumerate(rows, start=1):
+        if row.startswith("\f"):
+            page += 1
+            has_gap = True
+        text, changes = clean_characters(row.replace("\f", ""), others_are_broken=others_are_broken)
+        stripped = text.strip()
+        if fence:
+            if stripped.startswith(fence) and not stripped.strip(fence[0]):
+                fence = ""
+                line = Line(number, row.strip(), "", "code", page=page)
+                line.remove("fence")
+            else:
+                line = Line(number, row.strip("\f\n\r"), text.rstrip(), "code", has_gap=has_gap, page=page)
+                line.changes = changes
+            yield line
+            has_gap = False
+            continue
+        if not stripped:
+            has_gap = True
+            continue
+        line = Line(number, row.strip(), stripped, has_gap=has_gap, page=page)
+        line.changes = changes
+        line.indent = len(text.expandtabs(4)) - len(text.expandtabs(4).lstrip())
+        if found := FENCE.match(stripped):
+            fence = found.group(1)
+            line.kind = "code"
+            line.remove("fence")
+        yield line
+        has_gap = bool(fence)
+
+
+def arrange(lines: Iterable[Line]) -> list[Line]:
+    """Tells items, rows and quotations by the lines' own text, and makes white space plain."""
+    arranged = list(lines)
+    for position, line in enumerate(arranged):
+        if line.kind == "code":
+            continue
+        if line.text.startswith(">"):
+            _read_quote(line)
+        if "\t" in line.text or "  " in line.text:
+            _read_columns(arranged, position)
+        if line.kind in ("text", "quote"):
+            _read_item(line)
+    return arranged
+
+
+def _read_quote(line: Line) -> None:
+    signs = _QUOTE.match(line.text)
+    if signs is None:
+        return
+    line.kind, line.level = "quote", min(signs.group().count(">"), 6)
+    line.text = line.text[signs.end() :].lstrip()
+    if not line.text:
+        line.remove("empty quotation")
+
+
+def _read_columns(lines: list[Line], position: int) -> None:
+    """Cells are between tabs; where a few lines in a row have wide gaps, those are tabs, too."""
+    line = lines[position]
+    text = line.text
+    if "\t" not in text and _COLUMNS.search(text) and _has_rows(lines, position):
+        text = _COLUMNS.sub("\t", text)
+    if "\t" in text:
+        text = _TAB_RUN.sub("\t", text)
+    spaced = _SPACE_RUN.sub(" ", text)
+    if (found := ITEM.match(spaced.replace("\t", " ", 1))) and found.end("sign") == spaced.find("\t"):
+        spaced = spaced.replace("\t", " ", 1)  # a list of a word processor, not a table
+    if "\t" in spaced and line.kind == "text":
+        line.kind = "row"
+    elif "\t" in spaced:
+        spaced = spaced.replace("\t", " ")
+    line.text = spaced
+
+
+def _has_rows(lines: list[Line], position: int) -> bool:
+    """Whether a line beside this one, in the same block, has columns, too."""
+    after = lines[position + 1] if position + 1 < len(lines) else None
+    before = lines[position - 1] if position else None
+    below = after is not None and not after.has_gap and bool(_COLUMNS.search(after.text))
+    above = before is not None and not lines[position].has_gap and before.kind == "row"
+    return below or above
+
+
+def _read_item(line: Line) -> None:
+    found = ITEM.match(line.text)
+    if found is None or line.kind == "quote":
+        return
+    sign = found.group("sign")
+    if sign == "–" or _MONTH.match(found.group("rest")):  # in Norwegian, somebody speaks; 3. mars is no step
+        return
+    line.kind = "item"
+    line.level = min(line.indent // 2, 6)
+    line.text = f"{'-' if sign in _BULLETS else sign} {found.group('rest')}"
