@@ -21,7 +21,7 @@ from openrouter_client.repair import NoObjectError, read_object
 from openrouter_client.request import Message, Question, build_request
 from openrouter_client.settings import ClientSettings
 from openrouter_client.transport import Client
-from openrouter_client.usage import LIKELY_CHARACTERS_PER_TOKEN, CostSource, Usage, bound_tokens
+from openrouter_client.usage import LIKELY_CHARACTERS_PER_TOKEN, CostSource, Usage, bound_of
 from openrouter_client.verdicts import Kind, Verdict
 from sidelinja_jobs.context import Context
 from sidelinja_jobs.errors import PermanentError
@@ -225,7 +225,7 @@ class _Tries:
         raise self._model.final_error(verdict)
 
     def _fits(self, output_tokens: int, exchange: Exchange) -> bool:
-        prompt = exchange.usage.prompt_tokens or bound_tokens(len(exchange.request.body))
+        prompt = exchange.usage.prompt_tokens or bound_of(exchange.request.body)
         limit = self._model.catalogue.most_output_tokens()
         return prompt + output_tokens <= self._model.context_tokens and output_tokens <= (limit or output_tokens)
 

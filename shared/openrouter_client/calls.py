@@ -166,7 +166,7 @@ class Calls:
     def _most_usd(self, request: ChatRequest) -> Decimal:
         """What a request can cost at most, whichever of its models answers."""
         profile = self._client.profile
-        prompt = usage_of.bound_tokens(len(request.body))
+        prompt = usage_of.bound_of(request.body)
         now = datetime.now(UTC)
         prices = [self._catalogue.price(model, prompt, now) for model in (request.model, *profile.fallbacks)]
         return max(price.cost(prompt, request.max_tokens) for price in prices)
@@ -209,8 +209,8 @@ class Calls:
 
     def _estimate(self, exchange: Exchange) -> Decimal:
         """Tokens as counted, or from above by the letters."""
-        prompt = exchange.usage.prompt_tokens or usage_of.bound_tokens(len(exchange.request.body))
-        completion = exchange.usage.completion_tokens or usage_of.bound_tokens(len(exchange.text))
+        prompt = exchange.usage.prompt_tokens or usage_of.bound_of(exchange.request.body)
+        completion = exchange.usage.completion_tokens or usage_of.bound_of(exchange.text.encode())
         answered = exchange.told("model")
         model = answered if answered and self._catalogue.find(answered) else exchange.request.model
         return self._catalogue.price(model, prompt, datetime.now(UTC)).cost(prompt, completion)

@@ -5,6 +5,7 @@ fee alone, and what the provider takes comes on top; without one, the provider's
 """
 
 import math
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -15,6 +16,8 @@ from openrouter_client.error_body import as_mapping
 
 CHARACTERS_PER_TOKEN = 2.5  # fewer than any tokenizer measured on Norwegian: what a prompt has at most
 LIKELY_CHARACTERS_PER_TOKEN = 3.3
+_WORD_LETTERS = string.ascii_letters.encode() + b" "
+_LATIN_1 = b"\xc3"
 MOST_TOKENS = 10**9
 MOST_USD = Decimal(100_000)
 CACHE_STATUS = "x-openrouter-cache-status"
@@ -76,6 +79,13 @@ def generation_cost(generation: Mapping[str, Any]) -> Decimal | None:
 def bound_tokens(characters: int) -> int:
     """The most tokens that a text of this length can have."""
     return math.ceil(characters / CHARACTERS_PER_TOKEN)
+
+
+def bound_of(text: bytes) -> int:
+    """The most tokens that a text of these bytes has: figures, signs and rare letters are tokens of their own."""
+    latin = text.count(_LATIN_1)  # the first of the two bytes of å, ø, æ
+    words = len(text) - len(text.translate(None, _WORD_LETTERS)) + 2 * latin
+    return bound_tokens(words - latin) + len(text) - words
 
 
 def money(value: object) -> Decimal | None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from openrouter_client.usage import (
     MOST_USD,
     CostSource,
+    bound_of,
     bound_tokens,
     generation_cost,
     money,
@@ -126,3 +127,19 @@ def test_money_is_an_amount_or_nothing(value: Any) -> None:
     amount = money(value)
 
     assert amount is None or (amount.is_finite() and 0 <= amount <= MOST_USD)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("1234567890" * 100, 1000), ("!?#%&/()=" * 100, 900), ("😀" * 100, 300), ("日本" * 100, 400), ("\n\t" * 100, 200)],
+)  # fmt: skip
+def test_figures_and_signs_are_tokens_of_their_own(text: str, tokens: int) -> None:
+    """What many tokenizers make of them: a budget must hold for a transcript of nothing else."""
+    assert bound_of(text.encode()) >= tokens
+
+
+def test_running_text_is_bounded_as_measured() -> None:
+    text = "Så gikk vi ned til elva i går, og der lå båten. " * 100
+
+    assert bound_tokens(len(text)) <= bound_of(text.encode()) <= 1.15 * bound_tokens(len(text))
+    assert bound_of(b"") == 0
