@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from openrouter_client.content import first_choice, text_of
+from openrouter_client.error_body import find_error
 from openrouter_client.profile import Secret
-from openrouter_client.redaction import redact, redact_value
+from openrouter_client.redaction import is_long, redact, redact_value
 from openrouter_client.stream import Collector
 from openrouter_client.unicode_text import parse_json, sound_text, sound_value
 
@@ -76,7 +77,9 @@ class Received:
         if body is None:
             self.text = redact(sound_text(raw.decode("utf-8", "replace")), self._key)[:LONGEST_TEXT]
             return
-        self.body = redact_value(body, self._key)
+        is_said = (self.status or 0) < 400 and find_error(body) is None
+        is_secret = self._key is not None and (is_long(self._key.reveal()) or not is_said)
+        self.body = redact_value(body, self._key if is_secret else None)
         self.text = text_of(first_choice(self.body))
         if "choices" in self.body:
             self._note_id(self.body.get("id"))

@@ -25,6 +25,11 @@ def redact(text: str, key: Secret | None = None) -> str:
     return _LOOKS_LIKE_A_KEY.sub(lambda found: f"{found[1]} {HIDDEN}" if found[1] else HIDDEN, text)
 
 
+def is_long(key: str) -> bool:
+    """Whether a key can be one. A short word in its place is no secret where a model says it, only in an error."""
+    return len(key.strip()) >= _LONG_KEY
+
+
 def redact_value(value: Any, key: Secret | None = None) -> Any:
     """A JSON value with every text in it redacted, names of fields included."""
     if isinstance(value, str):
@@ -42,7 +47,7 @@ def _without(text: str, key: str) -> str:
         return text
     forms = {key, stripped, quote(stripped, safe=""), json.dumps(stripped)[1:-1]}
     for form in sorted(forms, key=len, reverse=True):
-        if len(stripped) >= _LONG_KEY:
+        if is_long(key):
             text = text.replace(form, HIDDEN)
         else:
             text = re.sub(rf"(?<![\w-]){re.escape(form)}(?![\w-])", HIDDEN, text)

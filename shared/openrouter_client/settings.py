@@ -125,6 +125,8 @@ class ClientSettings:
             return ["OPENROUTER_BASE_URL holds more than host and path; a key belongs into OPENROUTER_API_KEY"]
         if url.scheme == "http" and is_openrouter_host(url.hostname):
             return ["OPENROUTER_BASE_URL is http, which would send the key unencrypted; use https"]
+        if self.profile == "generic" and is_openrouter_host(url.hostname):
+            return ["OPENROUTER_PROFILE is generic, under which no budget holds; OpenRouter takes money: leave it out"]
         return []
 
     def _model_problems(self) -> list[str]:

@@ -58,3 +58,14 @@ def test_a_page_that_is_cut_inside_the_key_shows_no_part_of_it(before: int) -> N
     reply = ask(answering(http(502, page, content_type="text/html")), key=Secret(OTHER_KEY))
 
     assert OTHER_KEY[:5] not in reply.verdict.message
+
+
+@pytest.mark.parametrize("key", ["test", "x", "ollama"])
+def test_a_word_that_serves_as_a_key_does_not_garble_answers(key: str) -> None:
+    """A server of one's own is often given one that is none; then it is no secret either."""
+    said = f"Dette er en {key} av {key}-modellen"
+    reply = ask(answering(stream_head(), event(said, "stop")), key=Secret(key))
+
+    assert reply.text == said
+    told = ask(answering(http(401, {"error": {"code": 401, "message": f"bad key {key} here"}})), key=Secret(key))
+    assert f" {key} " not in told.verdict.message

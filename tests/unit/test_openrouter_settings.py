@@ -104,7 +104,7 @@ def test_the_host_name_decides_what_is_spoken(url: str, kind: ProfileKind) -> No
 
 def test_the_profile_can_be_said_outright() -> None:
     assert profile(BASE_URL="http://127.0.0.1:9/v1", PROFILE="openrouter").kind is ProfileKind.OPENROUTER
-    assert profile(PROFILE="generic", MODEL="m").kind is ProfileKind.GENERIC
+    assert profile(BASE_URL="http://127.0.0.1:9/v1", PROFILE="generic", MODEL="m").kind is ProfileKind.GENERIC
 
 
 def test_a_server_of_ones_own_needs_a_model_and_no_key() -> None:
@@ -154,3 +154,9 @@ def test_zero_retention_turns_the_cache_off() -> None:
     """A cached answer would be kept at OpenRouter's edge."""
     assert profile(ZDR="true").cache_seconds == 0
     assert profile(CACHE_SECONDS="60").cache_seconds == 60
+
+
+@pytest.mark.parametrize("url", ["https://openrouter.ai/api/v1", "https://eu.openrouter.ai/api/v1"])
+def test_openrouter_is_not_taken_for_a_server_that_costs_nothing(url: str) -> None:
+    assert "no budget holds" in problem(BASE_URL=url, PROFILE="generic", API_KEY=KEY, MODEL="a/b")
+    assert "no budget holds" in problem(PROFILE="generic", MODEL="a/b")
