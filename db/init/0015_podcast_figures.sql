@@ -141,6 +141,24 @@ end
 $$;
 comment on function stats.close_day is 'Derives an open day a last time and deletes what it was derived from';
 
+-- What is learned of a file changes which of its windows count, on days that still have any.
+create function stats.mark_days_of_media() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+begin
+    update stats.day set is_dirty = true
+     where state = 'open' and not is_dirty
+       and exists (select from stats.listener_window as w
+                    where w.day = day.day and w.show = coalesce(new.show, old.show)
+                      and w.episode = coalesce(new.episode, old.episode)
+                      and w.total_size in (new.total_size, old.total_size));
+    return null;
+end
+$$;
+create trigger mark_days_of_media after insert or update or delete on stats.media
+    for each row execute function stats.mark_days_of_media();
+
 create function stats.called_by_stats() returns boolean
 language sql stable security definer
 set search_path = pg_catalog, public, pg_temp

@@ -56,7 +56,6 @@ def _measure(ctx: Context, path: Path, row: dict[str, Any]) -> None:
     values = {"duration_seconds": facts.duration_seconds, "id3_bytes": facts.id3_bytes, "origin": "file"}
     with ctx.transaction() as conn:
         conn.execute(SQL["put_media"], row | values)
-        conn.execute(SQL["dirty_days_of"], row)
 
 
 def _file_of(source: Source, show: str, episode: str) -> Path | None:

@@ -149,7 +149,9 @@ insert into stats.media as old (show, episode, total_size, duration_seconds, id3
 values (%(show)s, %(episode)s, %(total_size)s, %(duration_seconds)s, %(id3_bytes)s, %(origin)s)
 on conflict (show, episode, total_size) do update
    set duration_seconds = excluded.duration_seconds, id3_bytes = excluded.id3_bytes, origin = excluded.origin
- where old.origin = 'feed' or (old.origin = 'file' and excluded.origin = 'file')
+ where (old.origin = 'feed' or (old.origin = 'file' and excluded.origin = 'file'))
+   and (old.duration_seconds, old.id3_bytes, old.origin)
+       is distinct from (excluded.duration_seconds, excluded.id3_bytes, excluded.origin)
 
 -- name: put_episode
 insert into stats.episode as old (show, episode, title, published_at, origin)
@@ -157,11 +159,3 @@ values (%(show)s, %(episode)s, %(title)s, %(published_at)s, 'feed')
 on conflict (show, episode) do update
    set title = excluded.title, published_at = excluded.published_at
  where old.origin = 'feed' and (old.title, old.published_at) is distinct from (excluded.title, excluded.published_at)
-
--- name: dirty_days_of
--- Days whose figures change with a file's length.
-update stats.day set is_dirty = true
- where state = 'open' and not is_dirty
-   and exists (select from stats.listener_window as w
-                where w.day = day.day and w.show = %(show)s and w.episode = %(episode)s
-                  and w.total_size = %(total_size)s)
