@@ -6,6 +6,7 @@ All words of a name have to stand close together: a surname that nobody said is 
 
 import re
 import unicodedata
+from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -42,11 +43,14 @@ class Names:
         self._transcript = transcript
         self._known = {_folded(name): name for name in (*hints.hosts, *hints.guests)}
         self._hosts = {_folded(name) for name in hints.hosts}
-        self._places: list[int] = []
-        self._words: dict[str, list[int]] = {}
+        self._places = array("I")
+        self._words: dict[str, array[int]] = {}
         for number, word in enumerate(_WORD.finditer(transcript.text)):
             self._places.append(word.start())
-            self._words.setdefault(_folded(word.group()), []).append(number)
+            folded = _folded(word.group()[: 2 * LONGEST_NAME])
+            if folded not in self._words:
+                self._words[folded] = array("I")
+            self._words[folded].append(number)
 
     def mentions(self, name: str) -> list[int]:
         """The segments in which a name is said, in full."""

@@ -14,6 +14,7 @@ from itertools import islice
 LANGUAGES = ("nb", "nn", "da", "sv", "en")
 LEAST_CHARACTERS = 60  # a shorter text may be a name or a title, and is not judged
 MOST_WORDS = 20_000  # a sample from all over the text is enough
+MOST_LETTERS, PIECES = 200_000, 50  # of a longer text, so many pieces are read
 LEAST_LEAD = 1.0  # less than one word that only the best language has: two are equally likely
 LEAST_COVERAGE = 0.12  # share of known words; running text has 0.35 and more, another language's below 0.1
 _PATTERN_WEIGHT = 0.5
@@ -177,6 +178,9 @@ def is_small_word(word: str) -> bool:
 
 
 def _sample(text: str) -> Counter[str]:
+    if len(text) > MOST_LETTERS:
+        stride = len(text) // PIECES
+        text = " ".join(text[place : place + MOST_LETTERS // PIECES] for place in range(0, stride * PIECES, stride))
     words = _WORD.findall(text.casefold())
     step = max(1, len(words) // MOST_WORDS)
     return Counter(words[::step])

@@ -5,6 +5,7 @@ count. Found like that, a quote is `exact`. Else the place that differs least is
 to change: a slip is `repaired`, an invention is found nowhere. Positions are code points of the source.
 """
 
+import io
 import unicodedata
 from array import array
 from bisect import bisect_left
@@ -17,6 +18,7 @@ LEAST_LETTERS = 20  # folded; a shorter quote stands in many places
 LEAST_WORDS = 4  # for a repair
 MOST_LETTERS = 1000
 MOST_CHANGES = 0.08  # of the quote's letters
+LONGEST_FOLD = 3  # letters that one becomes; a few stand for a whole sentence
 _CLOSING = ".!?…"
 _SIGNS = "%‰§#°"
 _UNITS = "%‰§°"  # these may stand apart from their number
@@ -41,20 +43,23 @@ class Folded:
 
     def __init__(self, text: str) -> None:
         self.source = text
-        letters: list[str] = [" "]
-        self._starts, self._ends = array("Q", [0]), array("Q", [0])
+        letters = io.StringIO()  # not a list: of letters beyond Latin-1, each would be an object of its own
+        letters.write(" ")
+        self._starts, self._ends = array("I", [0]), array("I", [0])
+        before = " "
         for start, end, folded in _clusters(text):
-            if folded == " " and letters[-1] == " ":
+            if folded == before == " ":
                 continue
-            for letter in folded:
-                letters.append(letter)
+            before = folded
+            letters.write(folded)
+            for _ in folded:
                 self._starts.append(start)
                 self._ends.append(end)
-        if letters[-1] != " ":
-            letters.append(" ")
+        if before != " ":
+            letters.write(" ")
             self._starts.append(len(text))
             self._ends.append(len(text))
-        self.text = "".join(letters)  # one blank before, between and after words
+        self.text = letters.getvalue()  # one blank before, between and after words
 
     def window(self, start: int, end: int) -> tuple[int, int]:
         """The folded letters of a slice of the source."""
@@ -154,7 +159,7 @@ def _fold(cluster: str) -> str:
     if cluster in _SKIPPED or unicodedata.category(cluster[0]) == "Cf":
         return ""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", cluster).casefold())
-    return "".join(letter for letter in folded if letter.isalnum()) or " "
+    return "".join(letter for letter in folded if letter.isalnum())[:LONGEST_FOLD] or " "
 
 
 def _nearest(wanted: str, text: str, low: int, high: int) -> tuple[int, int] | None:

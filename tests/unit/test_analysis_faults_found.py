@@ -2,16 +2,21 @@
 
 import json
 import time
+import tracemalloc
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from openrouter_client.language import detect
+from openrouter_client.quotes import Folded
 from services.openrouter.answers import read_answer
 from services.openrouter.blocks import make_blocks
 from services.openrouter.chapters import Candidate, make_chapters
-from services.openrouter.payload import AnalyzePayload, SegmentPayload
+from services.openrouter.names import Names
+from services.openrouter.payload import AnalyzePayload, Hints, SegmentPayload
 from services.openrouter.prose import Prose
 from services.openrouter.quotations import make_quotations
 from services.openrouter.show_notes import escape
@@ -22,6 +27,10 @@ from tests.unit.analysis_support import Scripted, analysed, empty_answer
 
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 ROW: dict[str, Any] = {"start": 0.0, "end": 4.0, "text": "Hei på deg"}
+
+
+def _names(text: str) -> Names:
+    return Names(Transcript([Segment(text, None, None)]), Hints())
 
 
 def result(**changes: Any) -> dict[str, Any]:
@@ -108,6 +117,22 @@ def test_one_line_without_an_end_is_divided_in_moments() -> None:
 
     assert transcript.text.count("😀") == 1_400_000
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("word", ["Hei på deg ", "\u202eשלום ", "1,5 ", "\ufdfa", "a" + 30 * "\u0301"])
+@pytest.mark.parametrize("make", [Folded, _names, detect])
+def test_any_text_is_looked_through_within_the_memory_of_a_worker(word: str, make: Callable[[str], object]) -> None:
+    """Three million letters of it, beside what a worker takes by itself, have to fit into 256 MB."""
+    text = (word * 300_000)[:300_000]
+    tracemalloc.start()
+    try:
+        made = make(text)
+        _now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert made
+    assert peak * 10 < 130_000_000
 
 
 # ---------------------------------------------------------------- answers
