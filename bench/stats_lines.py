@@ -25,7 +25,11 @@ AGENTS = [
     *(f"okhttp/4.{n}.0" for n in range(12)),
     *(f"Ukjent-{n}/1.0" for n in range(20)),
 ]
-BOTS = ["Googlebot/2.1 (+http://www.google.com/bot.html)", "curl/7.88.1", "Podchaser (https://www.podchaser.com)"]
+BOTS = [
+    "Googlebot/2.1 (+http://www.google.com/bot.html)",
+    "curl/7.88.1",
+    "Pingdom.com_bot_version_1.4 (http://www.pingdom.com/)",
+]
 _LINE = (
     '{"level":"info","ts":%.7f,"logger":"http.log.access.media","msg":"handled request","request":{"remote_ip":"%s",'
     '"remote_port":"%d","client_ip":"%s","proto":"HTTP/2.0","method":"%s","host":"media.example.no","uri":"%s",'

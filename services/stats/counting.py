@@ -12,9 +12,10 @@ from services.stats.addresses import Address, AddressBook
 from services.stats.agents import NO_AGENT, Agent, AgentBook
 from services.stats.coverage import (
     LARGEST_FILE,
+    PROBE_BYTES,
+    ContentRanges,
     Span,
     multiple_coverage,
-    single_coverage,
     total_of,
     whole_coverage,
 )
@@ -87,7 +88,7 @@ class Counting:
     ) -> None:
         self._layout, self._days = layout, Days(zone)
         self._agents, self._addresses = agents, addresses
-        self._targets = Targets(layout, facts)
+        self._targets, self._ranges = Targets(layout, facts), ContentRanges()
         self._closed = closed
         self._hosts: dict[str, bool] = {}
         self._has_hosts = bool(layout.hosts)
@@ -153,10 +154,10 @@ class Counting:
         start = self._start
         if address is None or address.is_denied or agent.exclusion is not None or start < episode.published:
             return _refusal(agent, address)
-        size = line.size
-        spans, total, reason = _coverage(line, request, episode)
+        spans, total, reason = self._coverage(line, request, episode)
         if reason is not None:
             return reason
+        size = line.size
         referrer = host_of_referrer(headers.referer[0]) if headers.referer else ""
         key = (episode, total, agent, address.key)  # R20, R24, R25, R34: one listener, whatever it asked
         window = self._windows.get(key)
@@ -165,6 +166,23 @@ class Counting:
         else:
             window.add(start, spans, size, referrer)
         return None
+
+    def _coverage(self, line: Line, request: Request, episode: Episode) -> tuple[list[Span], int, str | None]:
+        size, headers = line.size, line.resp_headers
+        if not 0 <= size <= LARGEST_FILE:
+            return _NOTHING, 0, "schema"
+        if line.status == 200 or headers is None or not headers.content_range:
+            return _other_coverage(line, request, episode)
+        found = self._ranges[headers.content_range[0]]  # R3
+        if found is None:
+            return _NOTHING, 0, "range"
+        first, end, total = found
+        sent = first + size
+        return (
+            [(first, end if end < sent else sent)],
+            total or episode.known_total,
+            "probe" if end - first <= PROBE_BYTES else None,
+        )  # R6
 
     def _reason_of_no_request(self, line: Line) -> str:
         if line.request is None and line.logger.startswith(_ACCESS):
@@ -233,20 +251,11 @@ def _refusal(agent: Agent, address: Address | None) -> str:
     return agent.exclusion or "pre_release"  # R30, R32, R33; R12
 
 
-def _coverage(line: Line, request: Request, episode: Episode) -> tuple[list[Span], int, str | None]:
-    """The bytes that were sent, the size of the file they are of (R20), and a reason not to count."""
-    size, headers = line.size, line.resp_headers
-    if not 0 <= size <= LARGEST_FILE:
-        return _NOTHING, 0, "schema"
+def _other_coverage(line: Line, request: Request, episode: Episode) -> tuple[list[Span], int, str | None]:
+    """The bytes that were sent, the size of the file they are of, and a reason not to count; without Content-Range."""
     if line.status == 200:  # R2, R7: whatever was asked for
         total = total_of(line) or episode.known_total
-        return whole_coverage(size, total), total, None
-    if headers is not None and headers.content_range:  # R3
-        found = single_coverage(headers.content_range[0], size)
-        if found is None:
-            return _NOTHING, 0, "range"
-        span, total, is_probe = found
-        return [span], total or episode.known_total, "probe" if is_probe else None  # R6
+        return whole_coverage(line.size, total), total, None
     asked = request.headers.range if request.headers is not None else None
-    spans, is_probe = multiple_coverage(asked[0] if asked else "", size, episode.known_total)  # R4
+    spans, is_probe = multiple_coverage(asked[0] if asked else "", line.size, episode.known_total)  # R4
     return spans, episode.known_total, "probe" if is_probe else None if spans else "range"

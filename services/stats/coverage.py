@@ -12,7 +12,7 @@ from services.stats.lines import Line
 Span = tuple[int, int]  # first byte, byte after the last
 
 LARGEST_FILE = 1 << 50
-_PROBE_BYTES = 2
+PROBE_BYTES = 2
 _MOST_RANGES = 1000  # of one request; Caddy answers more than a few with the whole file
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", re.ASCII).fullmatch
 _RANGE = re.compile(r"\s*(\d{0,15})-(\d{0,15})\s*", re.ASCII)
@@ -23,20 +23,28 @@ def whole_coverage(size: int, total: int) -> list[Span]:
     return [(0, total if 0 < total < size else size)]
 
 
-def single_coverage(content_range: str, size: int) -> tuple[Span, int, bool] | None:
-    """R3 and R6: the span, the file's size (0 when not said), and whether it is a probe of two bytes at most.
+class ContentRanges(dict[str, tuple[int, int, int] | None]):
+    """Content-Range headers, each read once: players ask for the same pieces of a file.
 
-    None when the header is no range of a file.
+    First byte, byte after the last, and the file's size (0 when not said); None when it is no range of a file.
     """
-    found = _CONTENT_RANGE(content_range)
+
+    MOST = 50_000
+
+    def __missing__(self, text: str) -> tuple[int, int, int] | None:
+        if len(self) > self.MOST:
+            self.clear()
+        found = self[text] = _read_range(text)
+        return found
+
+
+def _read_range(text: str) -> tuple[int, int, int] | None:
+    found = _CONTENT_RANGE(text)
     if found is None:
         return None
     texts = found.groups()
     first, end, total = int(texts[0]), int(texts[1]) + 1, 0 if texts[2] == "*" else int(texts[2])
-    if end <= first or (total and end > total):
-        return None
-    sent = first + size
-    return (first, end if end < sent else sent), total, end - first <= _PROBE_BYTES
+    return None if end <= first or (total and end > total) else (first, end, total)
 
 
 def multiple_coverage(asked: str, size: int, total: int) -> tuple[list[Span], bool]:
@@ -58,7 +66,7 @@ def multiple_coverage(asked: str, size: int, total: int) -> tuple[list[Span], bo
         if taken > 0:
             spans.append((span[0], span[0] + taken))
             left -= taken
-    return spans, 0 < wanted <= _PROBE_BYTES
+    return spans, 0 < wanted <= PROBE_BYTES
 
 
 def total_of(line: Line) -> int:

@@ -1,7 +1,6 @@
 """One line of Caddy's access log, decoded: the few fields that counting needs, and why a line cannot be read.
 
-A chunk of whole lines is decoded in one call where every line is one JSON object, which is the rule; otherwise line
-by line, so that one bad line is one bad line. Nothing here trusts the input: headers come from anybody.
+One bad line is one bad line. Nothing here trusts the input: headers come from anybody.
 """
 
 import re
@@ -68,29 +67,24 @@ class BadLine(msgspec.Struct, gc=False):
     sample: str
 
 
-_DECODER = msgspec.json.Decoder(Line)
+_decode = msgspec.json.Decoder(Line).decode
 
 
 def decode_lines(chunk: bytes) -> list[Line | BadLine]:
     """The lines of a chunk that ends at a line's end, blank lines left out."""
-    count = chunk.count(b"\n")
-    # A newline between } and { can only stand between two objects, so then no object goes over two lines, and equally
-    # many objects as lines is one each. The decoder by itself would take {}{} or {<newline>} as well.
-    if chunk.count(b"}\n{") == count - 1 and chunk.startswith(b"{") and not _has_long_line(chunk):
+    if len(chunk) <= LONGEST_LINE:
         try:
-            decoded = _DECODER.decode_lines(chunk)
+            # One by one: the decoder's own decode_lines would take {}{}, and an object that goes over two lines.
+            return [_decode(text) for text in chunk[:-1].split(b"\n")]
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            pass
-        else:
-            if len(decoded) == count:
-                return decoded  # type: ignore[return-value]  # a list of Line, which nobody adds to
+            pass  # one of them is bad, or blank
     return list(_one_by_one(chunk))
 
 
 def decode_line(text: bytes, offset: int = 0) -> Line | BadLine:
     """One line without its end."""
     try:
-        return _DECODER.decode(text)
+        return _decode(text)
     except msgspec.ValidationError:
         # The console format begins with a number, which is JSON as far as the decoder looks.
         return BadLine("schema" if text.lstrip().startswith(b"{") else "json", offset, shape_of(text))
@@ -131,15 +125,6 @@ def _one_by_one(chunk: bytes) -> Iterator[Line | BadLine]:
         elif text.strip(_BLANKS):
             yield decode_line(text, offset)
         offset += len(text) + 1
-
-
-def _has_long_line(chunk: bytes) -> bool:
-    start = 0
-    while len(chunk) - start > LONGEST_LINE + 1:
-        start = chunk.rfind(b"\n", start, start + LONGEST_LINE + 1) + 1
-        if start == 0:
-            return True
-    return False
 
 
 def _is_utf8(text: bytes) -> bool:

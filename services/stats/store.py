@@ -14,16 +14,18 @@ from typing import Any
 
 import psycopg
 
+from services.stats.addresses import Address
 from services.stats.agents import UNKNOWN, Agent, subscribers_of
 from services.stats.counting import LATE
-from services.stats.coverage import union_of
+from services.stats.coverage import Span, union_of
 from services.stats.log_files import LogFile
-from services.stats.tally import DayTally, Tally, Window, WindowKey
+from services.stats.tally import DayTally, Episode, Tally, Window, WindowKey
 from sidelinja_jobs.json_text import clean_text
 from sidelinja_jobs.queries import load_queries
 
 SQL = load_queries(Path(__file__).with_name("queries.sql"))
 HASH_BYTES = 16
+MICROSECONDS = 1_000_000  # what PostgreSQL keeps of a second
 _AGENT_CHARACTERS = 300  # of an unknown agent that is listed
 _APP_CHARACTERS = 200
 
@@ -55,7 +57,7 @@ class Store:
 
     def __init__(self, source: str, list_version: str) -> None:
         self._source, self._list_version = source, list_version
-        self._salts: dict[date, bytes] = {}
+        self._hashes: dict[date, Hashes] = {}
 
     def write(self, conn: Connection, batch: Batch) -> None:
         """Writes a batch.
@@ -100,19 +102,19 @@ class Store:
         opened = {row["day"] for row in conn.execute(SQL["open_days"], {"days": wanted}).fetchall()}
         if len(opened) < len(wanted):
             raise DayClosedError
-        missing = [day for day in wanted if day not in self._salts]
+        missing = [day for day in wanted if day not in self._hashes]
         if missing:
             keys = [secrets.token_bytes(32) for _ in missing]
             conn.execute(SQL["add_salts"], {"days": missing, "keys": keys})
             found = conn.execute(SQL["salts"], {"days": missing}).fetchall()
-            self._salts |= {row["day"]: bytes(row["key"]) for row in found}
+            self._hashes |= {row["day"]: Hashes(bytes(row["key"])) for row in found}
         return wanted
 
     def _write_day(self, conn: Connection, day: date, today: DayTally) -> None:
         if today.windows:
             conn.execute(
                 SQL["add_windows"],
-                window_columns(today.windows, self._salts[day]) | {"day": day, "list_version": self._list_version},
+                window_columns(today.windows, self._hashes[day]) | {"day": day, "list_version": self._list_version},
             )
         if today.feeds:
             rows = [
@@ -129,33 +131,69 @@ class Store:
             conn.execute(SQL["add_unknown_agents"], {"day": day} | _columns(("agents", "requests"), unknown))
 
 
-def window_columns(windows: dict[WindowKey, Window], salt: bytes) -> dict[str, Any]:
+class Hashes:
+    """Keyed hashes of one day: of listeners, and of addresses, which come again and again."""
+
+    MOST = 50_000
+
+    def __init__(self, salt: bytes) -> None:
+        self._bases = {
+            length: blake2b(key=salt, digest_size=HASH_BYTES, person=kind) for length, kind in _KINDS.items()
+        }
+        self._of_address = blake2b(key=salt, digest_size=HASH_BYTES, person=b"address")
+        self._addresses: dict[bytes, str] = {}
+
+    def listeners(self, keys: Iterable[WindowKey]) -> list[str]:
+        """R22, for each window."""
+        copies = {length: base.copy for length, base in self._bases.items()}
+        found = []
+        for _, _, agent, address_key in keys:
+            hashed = copies[len(address_key)]()
+            hashed.update(address_key + agent.key)
+            found.append(hashed.hexdigest())
+        return found
+
+    def address(self, address: Address) -> str:
+        """R31 counts by it; what is allowed any volume has none."""
+        known = self._addresses.get(address.key)
+        if known is None:
+            hashed = self._of_address.copy()
+            hashed.update(address.key)
+            if len(self._addresses) > self.MOST:
+                self._addresses.clear()
+            known = self._addresses[address.key] = hashed.hexdigest()
+        return "" if address.is_allowed else known
+
+
+def _keyed(salt: bytes, kind: bytes) -> Any:
+    """The beginning of a hash, to be copied for each text: cheaper than to set one up anew."""
+    return blake2b(key=salt, digest_size=HASH_BYTES, person=kind)
+
+
+def window_columns(windows: dict[WindowKey, Window], hashes: Hashes) -> dict[str, Any]:
     """The windows as array literals, which PostgreSQL reads faster than psycopg would write lists."""
-    episodes: dict[Any, int] = {}
+    episodes: dict[Episode, int] = {}
     agents: dict[Agent, int] = {}
-    columns: list[list[Any]] = [[] for _ in range(11)]
-    append = [column.append for column in columns]
-    for (episode, total, agent, address_key), window in windows.items():
-        append[0](episodes.setdefault(episode, len(episodes) + 1))
-        append[1](agents.setdefault(agent, len(agents) + 1))
-        append[2](total)
-        append[3](
-            blake2b(
-                address_key + agent.key, key=salt, digest_size=HASH_BYTES, person=_KINDS[len(address_key)]
-            ).hexdigest()
-        )
-        append[4](_address_hash(window, salt))
-        append[5](_multirange(window))
-        append[6](repr(window.first_start))
-        append[7](window.requests)
-        append[8](window.byte_count)
-        append[9](window.address.country)
-        append[10](window.referrer)
-    names = (
-        "episode_numbers", "agent_numbers", "total_sizes", "listeners", "addresses", "ranges", "first_starts",
-        "requests", "bytes", "countries", "referrers",
-    )  # fmt: skip
-    return {name: _array(column) for name, column in zip(names, columns, strict=True)} | {
+    for episode, _, agent, _ in windows:
+        episodes.setdefault(episode, len(episodes) + 1)
+        agents.setdefault(agent, len(agents) + 1)
+    address = hashes.address
+    found = windows.values()
+    return {
+        "episode_numbers": _numbers([episodes[key[0]] for key in windows]),
+        "agent_numbers": _numbers([agents[key[2]] for key in windows]),
+        "total_sizes": _numbers([key[1] for key in windows]),
+        "listeners": _texts(hashes.listeners(windows)),
+        "addresses": _texts([address(window.address) for window in found]),
+        # Nearly all have one span, and numbers are cheaper than text on both sides.
+        "firsts": _numbers([window.spans[0][0] for window in found]),
+        "ends": _numbers([window.spans[0][1] for window in found]),
+        "ranges": _texts([_multirange(window.spans) if len(window.spans) > 1 else "" for window in found]),
+        "first_starts": _numbers([int(window.first_start * MICROSECONDS) for window in found]),
+        "requests": _numbers([window.requests for window in found]),
+        "bytes": _numbers([window.byte_count for window in found]),
+        "countries": _texts([window.address.country for window in found]),
+        "referrers": _texts([window.referrer for window in found]),
         "shows": [episode.show for episode in episodes],
         "episodes": [episode.name for episode in episodes],
         "apps": [app_of(agent) for agent in agents],
@@ -173,21 +211,17 @@ def app_of(agent: Agent) -> str:
 _KINDS = {4: b"ipv4", 8: b"ipv6"}
 
 
-def _address_hash(window: Window, salt: bytes) -> str:
-    """R31 counts by it; what is allowed any volume has none."""
-    if window.address.is_allowed:
-        return ""
-    return blake2b(window.address.key, key=salt, digest_size=HASH_BYTES, person=b"address").hexdigest()
+def _multirange(spans: list[Span]) -> str:
+    return "{" + ",".join([f"[{first},{end})" for first, end in union_of(spans)]) + "}"
 
 
-def _multirange(window: Window) -> str:
-    spans = window.spans if len(window.spans) == 1 else union_of(window.spans)
-    return "{" + ",".join([f"[{first},{end})" for first, end in spans]) + "}"
+def _numbers(values: list[Any]) -> str:
+    return "{" + str(values)[1:-1] + "}"
 
 
-def _array(values: Iterable[Any]) -> str:
-    """An array literal of numbers and of texts without quotes and backslashes: hex, ranges, codes, host names."""
-    return '{"' + '","'.join(map(str, values)) + '"}'
+def _texts(values: list[str]) -> str:
+    """An array literal of texts without quotes and backslashes: hex, ranges, codes, host names."""
+    return '{"' + '","'.join(values) + '"}'
 
 
 def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
