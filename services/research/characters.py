@@ -32,8 +32,6 @@ _ENTITY = re.compile(
     "|[lr]squo|hellip|nbsp"
     "|shy|deg|sect|#\\d{3,5});|&amp;(?= )"
 )
-_MARKS = "[\u0300-\u036f]"  # written apart from their letters
-_APART = re.compile(f"{_MARKS}|[\u0340-\u0387\u0958-\u0fff\u1e00-\u1fff\u2126-\u212b\u2329\u232a\u2adc\uf900-\ufffd]")
 
 
 def sound(text: str) -> str:
@@ -52,7 +50,7 @@ def clean_characters(line: str, *, others_are_broken: bool = False) -> tuple[str
         ("bullets made plain", lambda text: _BULLETS.sub("•", text)),
         ("invisible characters removed", lambda text: _JOINER.sub("", _INVISIBLE.sub("", text))),
         ("spaces made plain", lambda text: _SPACES.sub(" ", text)),
-        ("accents composed", _composed),
+        ("accents composed", lambda text: unicodedata.normalize("NFC", text)),
     )
     for how, step in steps:
         changed = step(line)
@@ -60,7 +58,3 @@ def clean_characters(line: str, *, others_are_broken: bool = False) -> tuple[str
             line = changed
             done.append(how)
     return line, done
-
-
-def _composed(text: str) -> str:
-    return unicodedata.normalize("NFC", text) if _APART.search(text) else text

@@ -39,6 +39,7 @@ from services.research.surroundings import (
 from services.research.titles import find_title
 from services.research.unwrapping import unwrap
 
+_NOT_RESTORED = ("fence", "rule", "picture", "empty quotation", "invisible characters")
 MOST_PASSES = 8
 _LEAST_SHARE = 0.4  # of the text's letters: a page that gives less than this beside its own plain text is mistrusted
 
@@ -169,7 +170,7 @@ def _keep_mail_head(sheet: Sheet, mail: MailHead) -> None:
 
 def _keep_something(draft: Draft) -> None:
     """A paste of nothing but a page's furniture stays: it is not for the cleaner to empty it."""
-    restored = [line for line in draft.lines if line.reason not in ("fence", "rule", "picture", "empty quotation")]
+    restored = [line for line in draft.lines if line.reason not in _NOT_RESTORED]
     for line in restored:
         line.reason = None
     if restored:

@@ -1,7 +1,6 @@
 """The result of a job: the clip as JSON, and the way back from it to the paste."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -215,8 +214,3 @@ def _changed(kept: Sequence[Line], written: Written) -> list[dict[str, Any]]:
                 }
             )
     return changed
-
-
-def moment(text: str | None) -> datetime | None:
-    """A time of a payload."""
-    return datetime.fromisoformat(text) if text else None

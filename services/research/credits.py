@@ -99,10 +99,12 @@ def _authors(near: list[Line], *, is_posts: bool) -> list[str]:
             return names
     for position, line in enumerate(near):
         below = near[position + 1] if position + 1 < len(near) else None
+        next_but_one = near[position + 2] if position + 2 < len(near) else None
         above = near[position - 1] if position else None
         names = read_name_alone(line.text) if line.reason in _WHERE_NAMES else []
         if names and (
             _is_credit(below)
+            or (_is_short(below) and _is_credit(next_but_one))
             or _is_credit(above)
             or (is_posts and below is not None and below.text.startswith(_HANDLE_SIGN))
         ):
@@ -120,8 +122,12 @@ def _is_credit(line: Line | None) -> bool:
         return False
     if is_role(line.text):
         return True
-    found = find_dates(line.text, None)
-    return bool(found) and len(line.text) < 60
+    return len(line.text) < 60 and (bool(find_dates(line.text, None)) or _is_relative_date(line.text))
+
+
+def _is_short(line: Line | None) -> bool:
+    """Whether a line may tell a person's work and place."""
+    return line is not None and len(line.text) < 50 and not judge(line.text).is_sentence
 
 
 def _dates(

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 _MONTHS = """
-    januar january januari jan ođđajagemánnu; februar february februari feb guovvamánnu; mars march mar marts njukčamánnu;
+    januar january januari jan ođđajagemánnu; februar february februari feb guovvamánnu;
+    mars march mar marts njukčamánnu;
     april apr cuoŋománnu; mai may maj miessemánnu; juni june jun geassemánnu; juli july jul suoidnemánnu;
     august aug augusti borgemánnu; september sept sep čakčamánnu; oktober october okt oct golggotmánnu;
     november nov skábmamánnu; desember december des dec juovlamánnu
 """
 _WEEK = """
-    mandag måndag monday mon man; tirsdag tysdag tuesday tue tir tys; onsdag wednesday wed ons; torsdag thursday thu tor;
-    fredag friday fri fre; lørdag laurdag saturday sat lør lau; søndag sundag sunday sun søn
+    mandag måndag monday mon man; tirsdag tysdag tuesday tue tir tys; onsdag wednesday wed ons;
+    torsdag thursday thu tor; fredag friday fri fre; lørdag laurdag saturday sat lør lau; søndag sundag sunday sun søn
 """
 
 

@@ -18,7 +18,8 @@ from services.research.wordings import (
 _EDGES = " \t.,:;!…«»“”„\"'|*_#–—-·•›‹→←↑↓>=/\\~^▾▼▲►▶★☆"
 _GLUED = re.compile("(?<=[a-zæøå0-9?])(?=[A-ZÆØÅ])")  # buttons whose line breaks got lost
 _CRUMBS = re.compile(r"\S +[›»>▸] +(?=\S)")
-_CAPITALS = re.compile(" (?=[A-ZÆØÅ])")
+_CAPITAL = re.compile(" [A-ZÆØÅ]")
+_CAPITALS = re.compile("(?<! på)(?<! til)(?<! via)(?<! on)(?<! to)(?<! by) (?=[A-ZÆØÅ])")
 _SIGNS = re.compile("[\u2190-\u2bff─-╿\U0001f000-\U0001faff\ufe0f\u200d]+")
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
 _SPACE = re.compile(r"\s+")
@@ -142,7 +143,7 @@ def _is_labels(text: str) -> bool:
 def _is_capitalised(text: str) -> bool:
     """Whether every third word begins like a label."""
     words = text.count(" ")
-    return words > 0 and 3 * len(_CAPITALS.findall(text)) >= words
+    return words > 0 and 3 * len(_CAPITAL.findall(text)) >= words
 
 
 def _are_labels(parts: list[str]) -> bool:

@@ -55,6 +55,10 @@ def _raw_lines(rows: Iterable[str], *, others_are_broken: bool) -> Iterator[Line
             continue
         if not stripped:
             has_gap = True
+            if row.strip():
+                line = Line(number, row.strip(), "", page=page)
+                line.remove("invisible characters")
+                yield line
             continue
         line = Line(number, row.strip(), stripped, has_gap=has_gap, page=page)
         line.changes = changes
@@ -105,7 +109,7 @@ def _read_columns(lines: list[Line], position: int) -> None:
         spaced = spaced.replace("\t", " ", 1)  # a list of a word processor, not a table
     if "\t" in spaced and line.kind == "text":
         line.kind = "row"
-    elif "\t" in spaced:
+    elif "\t" in spaced and line.kind != "row":
         spaced = spaced.replace("\t", " ")
     line.text = spaced
 

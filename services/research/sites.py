@@ -25,8 +25,9 @@ _PAPER = re.compile(
     r"|magasinet|allehanda|dagblad|folkeblad|varden|wiki\w*)\Z",
     re.IGNORECASE,
 )
-_SLOGAN = re.compile(r" [–—|-] | \(|: ")
+_SLOGAN = re.compile(r" [–—|›»>-] | \(|: ")
 _DOMAIN = re.compile(r"\.(?:example|no|com|org|net|info|se|dk|co\.uk)\Z", re.IGNORECASE)
+_ENCYCLOPAEDIA = re.compile(r"(?:From|Fra|Frå) (?P<name>[A-ZÆØÅ][\wæøå]{2,30}), (?:an?|the|det|den|ei?t?) ")
 _CAPITALS = re.compile(r"[A-ZÆØÅÁČĐŊŠŦŽ][\wæøå-]+(?: [A-ZÆØÅÁČĐŊŠŦŽ][\wæøå-]+){1,3}")
 _LEAST_TIMES = 2
 _FIRST_LINES = 14
@@ -85,6 +86,9 @@ def _from_footer(gone: list[Line]) -> str | None:
             name = _FORM.sub("", found.group("name").strip()).strip(" .,-–")
             if 2 < len(name) <= _LONGEST and name[:1].isupper():
                 return name
+    for line in gone:
+        if found := _ENCYCLOPAEDIA.match(line.text):
+            return found.group("name")
     for line in gone:
         if found := _PUBLIC.search(line.text):
             return found.group("name")

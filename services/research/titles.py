@@ -10,6 +10,8 @@ from services.research.line import Line
 from services.research.sheet import Sheet, is_marked
 
 _LONGEST, _SHORTEST, _LONG_SENTENCE = 220, 3, 50
+_FEW_WORDS = 3
+_DIGIT = re.compile(r"\d")
 _MOTTO = re.compile(r" [·|–—-] ")
 _CREDITED = re.compile(r"(?:av|by) |.*\(tekst\)\Z", re.IGNORECASE)
 _BY_COUNT = {1: 0.5, 2: 1.5, 3: 2.5}  # of words
@@ -19,7 +21,7 @@ _POSTED = re.compile(
     r"(?:(?:av|by|fra|frå|from|skrevet av) .{2,60}\d{4}|(?:posted|publisert|lagt ut|spurt|asked) (?:by|av) \S)",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(r"\d{1,2}(?:\.\d{1,2})+\.?[ \t]+\S|\d{1,2}[.)][ \t]+\S|\d{1,2}[ \t]{2,}\S|\(\d|§")
+_NUMBERED = re.compile(r"\d{1,2}(?:\.\d{1,2})+\.?[ \t]+\S|\d{1,2}[.)][ \t]+\S|\d{1,2}[ \t]+[A-ZÆØÅ]|\(\d|§")
 _LEAST_LIKENESS, _SURE = 0.5, 9.0
 _ANY_DAY = datetime(2000, 1, 1)  # so that «3 hours ago» is seen; which day it means does not matter
 _LEAST_TOLD, _LEAST_NAMED = 15, 2
@@ -114,7 +116,7 @@ def _by_place(sheet: Sheet, place: int, end: int) -> float:
     return sum(
         weight
         for holds, weight in (
-            (lines[place].has_gap and sheet.has_gaps, 1.0),
+            (sheet.has_gaps and (lines[place].has_gap or not any(line.is_kept for line in lines[:place])), 1.0),
             (not kept, 1.0),
             (below and _is_credit(lines[below[0]].text), 1.0),
             (any(_is_credit(lines[other].text) for other in above), -1.5),
@@ -137,6 +139,7 @@ def _by_words(text: str, place: int) -> float:
         (find_dates(text, None) or _CREDITED.match(text), -3.0),
         (text.isupper() or text[:1] in "–—", -1.0 if words > 1 else -2.0),
         (text.count(",") > 1, -1.5),
+        (words <= _FEW_WORDS and _DIGIT.search(text), -1.0),
     )
     return _BY_COUNT.get(words, 3.0) + sum(weight for holds, weight in weights if holds)
 

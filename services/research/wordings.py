@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from services.research.first_letters import ANY, Letters, alternatives, first_letters
+from services.research.first_letters import ANY, alternatives, first_letters
 
 _FILE = Path(__file__).with_name("wordings.toml")
 _LABEL_END = r"(?: ?[:|–-])?(?: ?\(.{0,30}\)?)?\Z"
@@ -32,25 +32,25 @@ class Wordings:
     def __init__(self, families: Iterable[Family]) -> None:
         self._families = tuple(families)
         self.longest = max(family.longest for family in self._families)
-        letters = [[(part, first_letters(part)) for part in family.parts] for family in self._families]
-        known = {letter for parts in letters for _, begins in parts if begins is not ANY for letter in begins}
-        self._by_letter = {letter: self._pattern(letters, letter) for letter in sorted(known)}
-        self._other = self._pattern(letters, "")
+        self._letters = [[(part, first_letters(part)) for part in family.parts] for family in self._families]
+        self._by_letter: dict[str, re.Pattern[str]] = {}  # compiled when a line first begins with the letter
 
     def family_of(self, folded: str) -> str | None:
         """The family that a folded line is worded as, or None."""
         if len(folded) > self.longest:
             return None
-        found = self._by_letter.get(folded[:1], self._other).match(folded)
+        letter = folded[:1]
+        if letter not in self._by_letter:
+            self._by_letter[letter] = self._pattern(letter)
+        found = self._by_letter[letter].match(folded)
         if found is None or found.lastgroup is None:
             return None
         family = self._families[int(found.lastgroup[1:])]
         return family.name if len(folded) <= family.longest else None
 
-    @staticmethod
-    def _pattern(letters: list[list[tuple[str, Letters]]], letter: str) -> re.Pattern[str]:
+    def _pattern(self, letter: str) -> re.Pattern[str]:
         groups = []
-        for number, parts in enumerate(letters):
+        for number, parts in enumerate(self._letters):
             fitting = [part for part, begins in parts if begins is ANY or letter in begins]
             if fitting:
                 groups.append(f"(?P<f{number}>{'|'.join(fitting)})")
