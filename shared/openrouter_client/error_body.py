@@ -8,6 +8,7 @@ from typing import Any
 
 from openrouter_client.unicode_text import sound_text
 
+UNREADABLE = "unreadable_stream"  # our own word, for an answer that a model has worked for
 LONGEST_PART = 500  # characters of a server's or provider's text that a message repeats
 _HTML_TAG = re.compile(r"<[^<>]{0,300}>")
 

@@ -1,14 +1,14 @@
 """Collects a streamed answer (server-sent events) into the object that the same answer would be without a stream.
 
-An answer is whole when a finish_reason came, whether or not `[DONE]` follows; an event that cannot be read makes the
-answer a failure, since it may have been a piece of the text.
+An answer is whole when a finish_reason came, whether or not `[DONE]` follows; an event before it that cannot be read
+makes the answer a failure, since it may have been a piece of the text.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from openrouter_client.content import text_of
-from openrouter_client.error_body import as_mapping
+from openrouter_client.error_body import UNREADABLE, as_mapping
 from openrouter_client.unicode_text import parse_json, sound_value
 
 DONE = "[DONE]"
@@ -64,6 +64,7 @@ class Collector:
 
     def __init__(self) -> None:
         self.is_done = False  # [DONE] came: nothing follows
+        self._problem: str | None = None  # a piece of the answer could not be read
         self._reader = EventReader()
         self._fields: dict[str, Any] = {}
         self._choice: dict[str, Any] = {}
@@ -92,11 +93,12 @@ class Collector:
         message |= {name: "".join(pieces) for name, pieces in self._texts.items()}
         message |= self._lists
         choice = {"index": 0, "finish_reason": None, **self._choice, "message": message}
-        body = {**self._fields, "object": "chat.completion", "choices": [choice]}
+        error = {"error": _unreadable(self._problem)} if self._problem is not None else {}
+        body = {**error, **self._fields, "object": "chat.completion", "choices": [choice]}
         try:
             sound = sound_value(body)
         except ValueError as error:
-            return {"error": {"code": 502, "message": f"the stream holds an unreadable event: {error}"}}
+            return {"error": _unreadable(f"the stream holds an unreadable event: {error}")}
         return sound if isinstance(sound, dict) else {}
 
     def _take(self, data: str) -> None:
@@ -106,9 +108,8 @@ class Collector:
         if data.strip() == DONE:
             return
         chunks = _chunks(data)
-        if not chunks:
-            message = f"the stream holds an event that is not JSON: {data[:200]}"
-            self._fields.setdefault("error", {"code": 502, "message": message})
+        if not chunks and "finish_reason" not in self._choice:  # what follows the end is no piece of the answer
+            self._problem = self._problem or f"the stream holds an event that is not JSON: {data[:200]}"
         for chunk in chunks:
             self._merge(chunk)
 
@@ -134,6 +135,10 @@ class Collector:
         for name in ("tool_calls", "reasoning_details"):
             if isinstance(delta.get(name), list):
                 self._lists.setdefault(name, []).extend(delta[name])
+
+
+def _unreadable(problem: str) -> dict[str, Any]:
+    return {"code": 502, "type": UNREADABLE, "message": problem}
 
 
 def _chunks(data: str) -> list[Mapping[str, Any]]:

@@ -14,7 +14,14 @@ from enum import StrEnum
 from openrouter_client import waits
 from openrouter_client.advice import advice_for, sentence
 from openrouter_client.content import Finish, finish_of, first_choice, reason_for_silence, spent_nothing, text_of
-from openrouter_client.error_body import AnswerError, as_mapping, error_in_text, find_choice_error, find_error
+from openrouter_client.error_body import (
+    UNREADABLE,
+    AnswerError,
+    as_mapping,
+    error_in_text,
+    find_choice_error,
+    find_error,
+)
 from openrouter_client.error_rows import UPSTREAM, Row, Way, row_of
 
 NO_CREDIT_SECONDS = 3600.0  # how long a type rests when nobody says when there is credit again
@@ -132,7 +139,7 @@ def _judge_error(
         wait_seconds=wait,
         provider=error.provider,
         advice=advice_for(error, row.error_class, code),
-        is_billed=None if row.way is Way.TIMED_OUT or code in (500, 499) else False,
+        is_billed=None if row.way is Way.TIMED_OUT or code in (500, 499) or UNREADABLE in error.types else False,
     )
     match row.way:
         case Way.TRANSIENT:

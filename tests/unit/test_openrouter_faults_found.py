@@ -69,3 +69,26 @@ def test_a_word_that_serves_as_a_key_does_not_garble_answers(key: str) -> None:
     assert reply.text == said
     told = ask(answering(http(401, {"error": {"code": 401, "message": f"bad key {key} here"}})), key=Secret(key))
     assert f" {key} " not in told.verdict.message
+
+
+@pytest.mark.parametrize("junk", [b"data: {bad\n\n", b"data: null\n\n", b"data: " + b"[" * 100_000 + b"\n\n"])
+def test_a_piece_that_cannot_be_read_does_not_mean_that_nothing_was_paid(junk: bytes) -> None:
+    reply = ask(answering(stream_head(), event("Hei"), junk, event("", "stop"), b"data: [DONE]\n\n"))
+
+    assert (reply.verdict.kind, reply.verdict.error_class) == (Kind.RETRY, "upstream")
+    assert reply.verdict.is_billed is None
+    assert "not JSON" in reply.verdict.message
+
+
+@pytest.mark.parametrize("junk", [b"data: {bad\n\n", b"data: null\n\n", b"data: 7\n\n", b"data: {bad"])
+def test_what_comes_after_the_end_of_an_answer_does_not_spoil_it(junk: bytes) -> None:
+    reply = ask(answering(stream_head(), event("Hei", "stop"), junk, b"data: [DONE]\n\n"))
+
+    assert (reply.verdict.kind, reply.text) == (Kind.OK, "Hei")
+
+
+def test_an_error_is_believed_over_a_piece_that_cannot_be_read() -> None:
+    told = event("", "error", error={"code": 429, "message": "slow down", "metadata": {"retry_after": 7}})
+    reply = ask(answering(stream_head(), b"data: {bad\n\n", told))
+
+    assert (reply.verdict.kind, reply.verdict.wait_seconds) == (Kind.COME_BACK, 7)
