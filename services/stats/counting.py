@@ -17,7 +17,6 @@ from services.stats.coverage import (
     Span,
     multiple_coverage,
     total_of,
-    whole_coverage,
 )
 from services.stats.instants import EARLIEST, LONGEST_DURATION, Days, duration_of, seconds_of
 from services.stats.lines import BadLine, Line, Request, decode_lines, nth_line, shape_of
@@ -30,7 +29,7 @@ LATE = "late"  # of a day that is closed
 _ACCESS = "http.log.access"
 _BAD = frozenset(("ts", "ip", "schema"))
 _MOST_PATHS = 50_000
-_NOTHING: list[Span] = []
+_NONE: list[Span] = []
 
 
 class Facts:
@@ -92,6 +91,7 @@ class Counting:
         self._closed = closed
         self._hosts: dict[str, bool] = {}
         self._has_hosts = bool(layout.hosts)
+        self._more_spans = _NONE
         self._start = self._day_start = self._day_end = 0.0
         self.day, self._is_closed = date.min, False
         self._begin_tally()
@@ -154,35 +154,47 @@ class Counting:
         start = self._start
         if address is None or address.is_denied or agent.exclusion is not None or start < episode.published:
             return _refusal(agent, address)
-        spans, total, reason = self._coverage(line, request, episode)
+        first, end, total, reason = self._coverage(line, request, episode)
         if reason is not None:
             return reason
-        size = line.size
         referrer = host_of_referrer(headers.referer[0]) if headers.referer else ""
         key = (episode, total, agent, address.key)  # R20, R24, R25, R34: one listener, whatever it asked
         window = self._windows.get(key)
         if window is None:
-            self._windows[key] = Window(address, start, referrer, spans, size, 1)
+            window = self._windows[key] = Window(address, start, referrer, first, end, line.size, 1)
         else:
-            window.add(start, spans, size, referrer)
+            window.add(start, first, end, line.size, referrer)
+        if self._more_spans:
+            for span in self._more_spans:
+                window.add_span(*span)
+            self._more_spans = _NONE
         return None
 
-    def _coverage(self, line: Line, request: Request, episode: Episode) -> tuple[list[Span], int, str | None]:
+    def _coverage(self, line: Line, request: Request, episode: Episode) -> tuple[int, int, int, str | None]:
+        """The bytes that were sent (first, and the one after the last), the file's size, and a reason not to count."""
         size, headers = line.size, line.resp_headers
         if not 0 <= size <= LARGEST_FILE:
-            return _NOTHING, 0, "schema"
-        if line.status == 200 or headers is None or not headers.content_range:
-            return _other_coverage(line, request, episode)
+            return 0, 0, 0, "schema"
+        if line.status == 200:  # R2, R7: whatever was asked for
+            total = total_of(line) or episode.known_total
+            return 0, total if 0 < total < size else size, total, None
+        if headers is None or not headers.content_range:
+            return self._coverage_of_parts(request, size, episode.known_total)
         found = self._ranges[headers.content_range[0]]  # R3
         if found is None:
-            return _NOTHING, 0, "range"
+            return 0, 0, 0, "range"
         first, end, total = found
-        sent = first + size
-        return (
-            [(first, end if end < sent else sent)],
-            total or episode.known_total,
-            "probe" if end - first <= PROBE_BYTES else None,
-        )  # R6
+        reason = "probe" if end - first <= PROBE_BYTES else None  # R6
+        return first, end if end < first + size else first + size, total or episode.known_total, reason
+
+    def _coverage_of_parts(self, request: Request, size: int, total: int) -> tuple[int, int, int, str | None]:
+        """R4; what comes after the first part waits in `_more_spans`."""
+        asked = request.headers.range if request.headers is not None else None
+        spans, is_probe = multiple_coverage(asked[0] if asked else "", size, total)
+        if is_probe or not spans:
+            return 0, 0, 0, "probe" if is_probe else "range"
+        self._more_spans = spans[1:]
+        return *spans[0], total, None
 
     def _reason_of_no_request(self, line: Line) -> str:
         if line.request is None and line.logger.startswith(_ACCESS):
@@ -249,13 +261,3 @@ def _refusal(agent: Agent, address: Address | None) -> str:
     if address.is_denied:
         return "deny_ip"  # R13, R36
     return agent.exclusion or "pre_release"  # R30, R32, R33; R12
-
-
-def _other_coverage(line: Line, request: Request, episode: Episode) -> tuple[list[Span], int, str | None]:
-    """The bytes that were sent, the size of the file they are of, and a reason not to count; without Content-Range."""
-    if line.status == 200:  # R2, R7: whatever was asked for
-        total = total_of(line) or episode.known_total
-        return whole_coverage(line.size, total), total, None
-    asked = request.headers.range if request.headers is not None else None
-    spans, is_probe = multiple_coverage(asked[0] if asked else "", line.size, episode.known_total)  # R4
-    return spans, episode.known_total, "probe" if is_probe else None if spans else "range"

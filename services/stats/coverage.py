@@ -18,11 +18,6 @@ _CONTENT_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", re.ASC
 _RANGE = re.compile(r"\s*(\d{0,15})-(\d{0,15})\s*", re.ASCII)
 
 
-def whole_coverage(size: int, total: int) -> list[Span]:
-    """R2: status 200, from the start to as much as was handed out; more than the file has is no more than the file."""
-    return [(0, total if 0 < total < size else size)]
-
-
 class ContentRanges(dict[str, tuple[int, int, int] | None]):
     """Content-Range headers, each read once: players ask for the same pieces of a file.
 

@@ -17,7 +17,7 @@ import psycopg
 from services.stats.addresses import Address
 from services.stats.agents import UNKNOWN, Agent, subscribers_of
 from services.stats.counting import LATE
-from services.stats.coverage import Span, union_of
+from services.stats.coverage import Span
 from services.stats.log_files import LogFile
 from services.stats.tally import DayTally, Episode, Tally, Window, WindowKey
 from sidelinja_jobs.json_text import clean_text
@@ -185,10 +185,9 @@ def window_columns(windows: dict[WindowKey, Window], hashes: Hashes) -> dict[str
         "total_sizes": _numbers([key[1] for key in windows]),
         "listeners": _texts(hashes.listeners(windows)),
         "addresses": _texts([address(window.address) for window in found]),
-        # Nearly all have one span, and numbers are cheaper than text on both sides.
-        "firsts": _numbers([window.spans[0][0] for window in found]),
-        "ends": _numbers([window.spans[0][1] for window in found]),
-        "ranges": _texts([_multirange(window.spans) if len(window.spans) > 1 else "" for window in found]),
+        "firsts": _numbers([window.first for window in found]),
+        "ends": _numbers([window.end for window in found]),
+        "ranges": _texts(["" if window.apart is None else _multirange(window.spans) for window in found]),
         "first_starts": _numbers([int(window.first_start * MICROSECONDS) for window in found]),
         "requests": _numbers([window.requests for window in found]),
         "bytes": _numbers([window.byte_count for window in found]),
@@ -212,7 +211,7 @@ _KINDS = {4: b"ipv4", 8: b"ipv6"}
 
 
 def _multirange(spans: list[Span]) -> str:
-    return "{" + ",".join([f"[{first},{end})" for first, end in union_of(spans)]) + "}"
+    return "{" + ",".join([f"[{first},{end})" for first, end in spans]) + "}"
 
 
 def _numbers(values: list[Any]) -> str:

@@ -37,23 +37,45 @@ class Feed:
 
 
 class Window(msgspec.Struct, gc=False):
-    """What one listener got of one version of an episode on one day."""
+    """What one listener got of one version of an episode on one day.
+
+    Players ask for one piece after the other, so there is mostly one span of bytes, from `first` to before `end`.
+    """
 
     address: Address
     first_start: float
     referrer: str  # host of the earliest request's Referer
-    spans: list[Span]
+    first: int
+    end: int
     byte_count: int
     requests: int
+    apart: list[Span] | None = None  # spans that did not touch the first one
 
-    def add(self, start: float, spans: list[Span], byte_count: int, referrer: str) -> None:
+    def add(self, start: float, first: int, end: int, byte_count: int, referrer: str) -> None:
+        """Another request."""
         self.requests += 1
         self.byte_count += byte_count
-        self.spans += spans
-        if len(self.spans) > _MANY_SPANS:
-            self.spans = union_of(self.spans)
+        self.add_span(first, end)
         if start < self.first_start or (start == self.first_start and referrer < self.referrer):
             self.first_start, self.referrer = start, referrer
+
+    def add_span(self, first: int, end: int) -> None:
+        if first <= self.end and end >= self.first:
+            if first < self.first:
+                self.first = first
+            if end > self.end:
+                self.end = end
+        elif self.apart is None:
+            self.apart = [(first, end)]
+        else:
+            self.apart.append((first, end))
+            if len(self.apart) > _MANY_SPANS:
+                self.apart = union_of(self.apart)
+
+    @property
+    def spans(self) -> list[Span]:
+        """All bytes, as disjoint spans in order."""
+        return union_of([(self.first, self.end), *(self.apart or ())])
 
 
 WindowKey = tuple[Episode, int, Agent, bytes]  # file size (0 unknown), address

@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 from services.stats.addresses import AddressBook, Networks
 from services.stats.agents import AgentBook, OwnList
 from services.stats.counting import Counting, Facts
-from services.stats.coverage import union_of
 from services.stats.paths import Layout
 from services.stats.tally import Tally, Window
 
@@ -114,7 +113,7 @@ def windows(*lines: bytes, **fields: Any) -> list[tuple[tuple[Any, ...], Window]
 def spans(*lines: bytes, **fields: Any) -> list[tuple[int, int]]:
     """The bytes that the one window has."""
     ((_, window),) = windows(*lines, **fields)
-    return union_of(window.spans)
+    return window.spans
 
 
 def days(*lines: bytes) -> list[date]:

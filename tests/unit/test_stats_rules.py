@@ -183,5 +183,5 @@ def test_r20_ranges_of_two_versions_of_a_file_are_kept_apart() -> None:
 def test_r21_more_bytes_change_the_bytes_alone() -> None:
     ((_, window),) = windows(line(), line(at=NOON + timedelta(hours=1)))
 
-    assert (union_of(window.spans), window.byte_count) == ([(0, FILE_BYTES)], 2 * FILE_BYTES)
+    assert (window.spans, window.byte_count) == ([(0, FILE_BYTES)], 2 * FILE_BYTES)
     assert window.first_start == pytest.approx(NOON.timestamp())
