@@ -147,7 +147,8 @@ begin
         raise exception 'job % is of type "%", expected whisper_transcribe', p_job_id, left(v_job.job_type, 100)
             using errcode = 'JQ002';
     elsif v_job.status = 'error' then
-        raise exception 'the transcription % ended in error: %', p_job_id, left(v_job.error_msg, 500)
+        raise exception 'the transcription % ended in error: %',
+            p_job_id, coalesce(left(v_job.error_msg, 500), 'nobody knows why')
             using errcode = 'JQ002', hint = 'retry it first';
     elsif v_job.status <> 'completed' then
         raise exception 'the transcription % is not completed yet, it is %', p_job_id, v_job.status

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -42,9 +43,14 @@ class Target:
         """The path of a file below the root."""
         return str(PurePosixPath(self.folder, self.stem + SUFFIXES[kind]))
 
-    def require_writable(self) -> None:
+    def require_writable(self, kinds: Sequence[OutputKind]) -> None:
         """Makes the folder; raises PermanentError when files cannot be made in it."""
         with self._folder() as folder:
+            for kind in kinds:
+                with contextlib.suppress(FileNotFoundError):
+                    found = os.stat(PurePosixPath(self.path(kind)).name, dir_fd=folder, follow_symlinks=False)
+                    if stat.S_ISDIR(found.st_mode):
+                        raise _not_writable(f"{str(self.root / self.path(kind))!r} is a folder")
             if not os.access(f"/proc/self/fd/{folder}", os.W_OK | os.X_OK):
                 raise _not_writable(f"{str(self.root / self.folder)!r} may not be written by uid {os.getuid()}")
 
@@ -105,7 +111,7 @@ def find_target(root: Path | None, payload: AnalyzePayload, audio_path: str | No
             error_class="name_too_long",
         )
     target = Target(root, str(given.parent), given.name)
-    target.require_writable()
+    target.require_writable(payload.outputs)
     return target
 
 

@@ -64,11 +64,6 @@ class Transcript:
         audio_path: str | None = None,
         is_trial: bool = False,
     ) -> None:
-        if not segments:
-            raise PermanentError(
-                "The transcript has no text: nothing was said, or nothing was understood. Next: listen to the audio",
-                error_class="empty_transcript",
-            )
         self.segments = segments
         self.language, self.audio_path, self.is_trial = language, audio_path, is_trial
         self._starts = array("Q")
@@ -103,9 +98,9 @@ def from_payload(payload: AnalyzePayload) -> Transcript:
     """The transcript that a payload carries itself."""
     if payload.segments is not None:
         segments = [Segment(s.text.strip(), s.start, s.end, s.speaker) for s in payload.segments]
-        return Transcript(segments, duration=payload.duration, language=payload.language)
+        return Transcript(_said(segments), duration=payload.duration, language=payload.language)
     lines = [piece for line in (payload.text or "").splitlines() for piece in _pieces(line.strip())]
-    return Transcript([Segment(line, None, None) for line in _fewer(lines)], language=payload.language)
+    return Transcript(_said([Segment(line, None, None) for line in _fewer(lines)]), language=payload.language)
 
 
 def from_result(result: dict[str, Any]) -> Transcript:
@@ -130,7 +125,7 @@ def from_result(result: dict[str, Any]) -> Transcript:
             error_class="too_long",
         )
     return Transcript(
-        segments,
+        _said(segments),
         duration=read.duration,
         language=read.language,
         audio_path=source.path,
@@ -145,6 +140,16 @@ def _segments(rows: Sequence[_Row]) -> Iterable[Segment]:
     for row in sorted(rows, key=lambda row: row.start):  # of several speakers at once, one may begin a little earlier
         if text := row.text.strip():
             yield Segment(text, row.start, row.end, row.speaker)
+
+
+def _said(segments: Sequence[Segment]) -> Sequence[Segment]:
+    """The segments; raises PermanentError where they hold no word."""
+    if not any(letter.isalnum() for segment in segments for letter in segment.text):
+        raise PermanentError(
+            "The transcript has no text: nothing was said, or nothing was understood. Next: listen to the audio",
+            error_class="empty_transcript",
+        )
+    return segments
 
 
 def _fewer(lines: Sequence[str]) -> Sequence[str]:

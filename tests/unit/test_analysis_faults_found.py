@@ -6,7 +6,9 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -15,6 +17,7 @@ from openrouter_client.quotes import Folded
 from services.openrouter.answers import read_answer
 from services.openrouter.blocks import make_blocks
 from services.openrouter.chapters import Candidate, make_chapters
+from services.openrouter.files import find_target
 from services.openrouter.names import Names
 from services.openrouter.payload import AnalyzePayload, Hints, SegmentPayload
 from services.openrouter.prose import Prose
@@ -79,6 +82,28 @@ def test_a_result_that_is_one_is_read(changes: dict[str, Any]) -> None:
     assert read.audio_path == ("kari.mp3" if "tracks" in changes else "a.mp3")
 
 
+@pytest.mark.parametrize("text", ["\u200b\u200b", "...", " … – «» !", "\u202e", "♪ ♪"])
+def test_a_transcript_without_a_letter_is_empty_and_nothing_is_paid(text: str) -> None:
+    segments = (SegmentPayload(start=0, end=3, text=text),)
+    for make in (
+        lambda: from_payload(AnalyzePayload(text=text)),
+        lambda: from_payload(AnalyzePayload(segments=segments)),
+        lambda: from_result(result(segments=[ROW | {"text": text}])),
+    ):
+        with pytest.raises(PermanentError) as caught:
+            make()
+        assert caught.value.error_class == "empty_transcript"
+
+
+def test_a_folder_in_a_file_s_place_is_told_before_anything_is_paid(tmp_path: Path) -> None:
+    (tmp_path / "ep.shownotes.md").mkdir()
+    payload = AnalyzePayload(text="a", outputs=("shownotes",), output_path="ep")
+
+    with pytest.raises(PermanentError, match=r"ep\.shownotes\.md.*is a folder") as caught:
+        find_target(tmp_path, payload, None, UUID(int=1))
+    assert caught.value.error_class == "not_writable"
+
+
 def test_segments_of_a_result_are_put_in_order_of_time() -> None:
     rows = [ROW | {"start": 3.0, "text": "to"}, ROW | {"start": 1.0, "text": "en"}, ROW | {"start": 3.0, "text": "tre"}]
 
@@ -113,9 +138,9 @@ def test_bare_text_has_no_more_segments_than_others() -> None:
 
 def test_one_line_without_an_end_is_divided_in_moments() -> None:
     started = time.monotonic()
-    transcript = from_payload(AnalyzePayload(text="😀" * 1_400_000))
+    transcript = from_payload(AnalyzePayload(text="𝒜" * 1_400_000))
 
-    assert transcript.text.count("😀") == 1_400_000
+    assert transcript.text.count("𝒜") == 1_400_000
     assert time.monotonic() - started < 5
 
 
