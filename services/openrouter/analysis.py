@@ -10,7 +10,7 @@ from typing import Literal
 
 from openrouter_client.asking import Answer as ModelAnswer
 from openrouter_client.asking import LanguageModel
-from openrouter_client.language import is_language
+from openrouter_client.language import detect, is_language
 from openrouter_client.outcomes import TooLongError, TruncatedError
 from services.openrouter.answers import Answer, ChapterAnswer, PersonAnswer, QuoteAnswer, checker, has_core, read_answer
 from services.openrouter.blocks import Block, block_line
@@ -141,12 +141,12 @@ class Analyst:
     def _ask_in_language(self, step: Step, name: str, lines: Sequence[str]) -> tuple[Answer, bool]:
         """The answer; asked for once more where it is in another language, and then taken as it is."""
         answer = self._ask(step, name, lines)
-        if is_language(_prose_of(answer), self._asker.language):
+        if _is_in(answer, self._asker.language):
             return answer, True
         self._ctx.progress(None, f"the answer is not in {self._asker.language}, asking once more")
         self._ctx.log.warning("answer in another language", step=name, wanted=self._asker.language)
         again = self._ask(step, name, lines, is_again=True)
-        return again, is_language(_prose_of(again), self._asker.language)
+        return again, _is_in(again, self._asker.language)
 
     def _ask(self, step: Step, name: str, lines: Sequence[str], *, is_again: bool = False) -> Answer:
         answered = self._model.ask(
@@ -197,6 +197,14 @@ def _by_turns(quotes: Sequence[Sequence[QuoteAnswer]]) -> list[QuoteAnswer]:
     order = list(dict.fromkeys([*spread, *range(count)]))
     rounds = range(max(map(len, quotes), default=0))
     return [quotes[part][number] for number in rounds for part in order if number < len(quotes[part])]
+
+
+def _is_in(answer: Answer, language: str) -> bool:
+    """Whether all of it is in the language, and neither summary alone is English among Norwegian, or the reverse."""
+    if not is_language(_prose_of(answer), language):
+        return False
+    found = [detect(text).language for text in (answer.summary_short, answer.summary_long)]
+    return all(one is None or (one == "en") == (language == "en") for one in found)
 
 
 def _prose_of(answer: Answer) -> str:

@@ -26,8 +26,10 @@ from services.openrouter.show_notes import escape
 from services.openrouter.source import wait_seconds
 from services.openrouter.transcript import MOST_SEGMENTS, Segment, Transcript, from_payload, from_result
 from sidelinja_jobs import PermanentError
+from tests.services.openrouter_analyst import NORWEGIAN
 from tests.unit.analysis_support import Scripted, analysed, empty_answer
 
+ENGLISH = "In this episode they talk about why the ferries in the north are so often late, and what could be done."
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 ROW: dict[str, Any] = {"start": 0.0, "end": 4.0, "text": "Hei på deg"}
 
@@ -183,6 +185,16 @@ def test_an_answer_of_endless_lists_is_cut_short() -> None:
 
     assert time.monotonic() - started < 20
     assert len(json.dumps(made)) < 200_000
+
+
+@pytest.mark.parametrize("field", ["summary_short", "summary_long"])
+def test_one_text_in_another_language_than_the_others_is_asked_for_again(field: str) -> None:
+    said = {"summary_short": NORWEGIAN[:200], "summary_long": NORWEGIAN} | {field: ENGLISH}
+    model = Scripted(lambda question: empty_answer(question, **said))
+    made, _ = analysed(model, Transcript([Segment(NORWEGIAN, 0.0, 60.0)]))
+
+    assert len(model.questions) == 2
+    assert made["quality"]["warnings"][0] == "language_drift"
 
 
 # ---------------------------------------------------------------- prose and show notes
