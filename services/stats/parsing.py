@@ -79,6 +79,8 @@ class Parser:
             self.troubles.append(trouble)
             return
         self.troubles += troubles
+        if not files and not troubles:
+            self.report.warn("no_log_file")
         positions = self._positions()
         for file in files:
             try:

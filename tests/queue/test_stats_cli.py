@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.stats.comparison import compare_counts, read_old_counts
+from services.stats.cli import compare_counts, read_old_counts
 from sidelinja_jobs import queue
 from sidelinja_jobs.cli.exits import ExitCode
 from tests.command_line import Jobs
