@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 AT_ONCE ?= -n 2 --dist loadfile --no-loadscope-reorder
 ARGS ?=
 
-.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats clean
+.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats bench-clip clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## *' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -104,6 +104,9 @@ bench-whisper: venv  ## what the worker costs beside faster-whisper itself (ARGS
 
 bench-stats: venv  ## lines per CPU second of the statistics, beside decoding alone (ARGS="--lines 1000000")
 	@$(BIN)/python bench/stats_parsing.py $(ARGS)
+
+bench-clip: venv  ## how much of a paste is kept and removed, beside other cleaners (ARGS=--lost)
+	@$(BIN)/python bench/clip_cleaning.py $(ARGS)
 
 clean:  ## remove .venv and the tools' caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -41,8 +41,8 @@ def sound(text: str) -> str:
 
 def clean_characters(line: str, *, others_are_broken: bool = False) -> tuple[str, list[str]]:
     """A line with plain characters, and what was done to it."""
-    if (plain := _PLAIN.fullmatch(line)) and not (others_are_broken or "Ã" in line or "â" in line or "&" in line):
-        return plain.group(), []
+    if _PLAIN.fullmatch(line) and not (others_are_broken or "Ã" in line or "â" in line or "&" in line):
+        return line, []
     done: list[str] = []
     steps = (
         ("entities decoded", lambda text: _ENTITY.sub(lambda found: html.unescape(found.group()), text)),
@@ -50,7 +50,7 @@ def clean_characters(line: str, *, others_are_broken: bool = False) -> tuple[str
         ("bullets made plain", lambda text: _BULLETS.sub("•", text)),
         ("invisible characters removed", lambda text: _JOINER.sub("", _INVISIBLE.sub("", text))),
         ("spaces made plain", lambda text: _SPACES.sub(" ", text)),
-        ("accents composed", lambda text: unicodedata.normalize("NFC", text)),
+        ("accents composed", _composed),
     )
     for how, step in steps:
         changed = step(line)
@@ -58,3 +58,7 @@ def clean_characters(line: str, *, others_are_broken: bool = False) -> tuple[str
             line = changed
             done.append(how)
     return line, done
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)

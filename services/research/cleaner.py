@@ -15,6 +15,7 @@ from services.research.credits import remove_credits
 from services.research.duplicates import remove_duplicates
 from services.research.headings import mark_headings
 from services.research.inline import mend_inline
+from services.research.judgement import forget
 from services.research.kinds import PasteKind, kind_of_page, kind_of_text
 from services.research.line import Line
 from services.research.mails import MailHead, read_mail_head
@@ -76,6 +77,13 @@ class Draft:
 
 def clean(paste: Paste) -> Draft:
     """Cleans a paste until cleaning changes nothing more."""
+    try:
+        return _settle(paste)
+    finally:
+        forget()
+
+
+def _settle(paste: Paste) -> Draft:
     draft = _first_pass(paste)
     text = draft.written().text
     for _ in range(MOST_PASSES):
@@ -83,6 +91,7 @@ def clean(paste: Paste) -> Draft:
         if again.written().text == text:
             return draft
         _take_over(draft, again, text)
+        del again
         text = draft.written().text
     draft.warnings.append("not_settled")
     return draft

@@ -31,6 +31,7 @@ _CONSENT_CORE = (
     *("cookie", "informasjonskaps", "samtykk", "consent", "godta", "godtek", "personvern", "personopplysning"),
     *("privacy", "partner", "kakor", "kapsl"),
 )
+_LONGEST_JUDGED, _LONGEST_FOLDED = 560, 2000  # no wording of a page is longer than the first
 _LEAST_SENTENCE_WORDS = 5
 _LONG_LINE = 100
 _LEAST_CONSENT_WORDS = 2
@@ -65,9 +66,23 @@ def fold(text: str) -> str:
     return folded
 
 
-@lru_cache(maxsize=65536)
 def judge(text: str) -> Judgement:
-    """Judges the text of a line."""
+    """Judges the text of a line; of a long one, its beginning and its end."""
+    return _judge_long(text) if len(text) > _LONGEST_JUDGED else _judge_short(text)
+
+
+def forget() -> None:
+    """Lets go of what was judged: one paste's lines are of no use for the next."""
+    _judge_short.cache_clear()
+
+
+def _judge_long(text: str) -> Judgement:
+    consent = _consent_words(fold(text[:_LONGEST_FOLDED]))
+    return Judgement(fold(text[:_LONGEST_JUDGED]), is_sentence=" " in text, consent_words=consent)
+
+
+@lru_cache(maxsize=65536)
+def _judge_short(text: str) -> Judgement:
     folded = fold(text)
     words = folded.count(" ") + 1
     ends = bool(_SENTENCE_END.search(_SIGNS.sub("", text).rstrip()))
@@ -107,7 +122,7 @@ def _consent_words(folded: str) -> int:
     """How many different things that a request for consent speaks of stand in the text."""
     if not any(word in folded for word in _CONSENT_CORE):
         return 0
-    return len({found.lastindex for found in CONSENT_THINGS.finditer(folded[:2000])})
+    return len({found.lastindex for found in CONSENT_THINGS.finditer(folded)})
 
 
 def is_menu_line(text: str) -> bool:
