@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from sidelinja_jobs.migrate import migrate
 ROOT = Path(__file__).resolve().parent.parent
 DATABASE = "jobbko"
 READY_SECONDS = 120  # loading a large model from a slow disk takes most of it
+DRAIN_SECONDS = 2  # a worker that is asked again after more than a second ends at once
 STOP_SECONDS = 20
 
 
@@ -148,12 +149,13 @@ def wait_until_well(worker: "subprocess.Popen[bytes]", healthy: Path, log: Path)
 
 
 def stop(process: "subprocess.Popen[bytes]") -> None:
-    """Asks the process to end, and kills it when it does not."""
-    process.terminate()
+    """Asks the process to end, again when it finishes what it is at, and kills it when it does not end."""
     try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        pass
+        for seconds in (DRAIN_SECONDS, STOP_SECONDS):
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)
+                break
     finally:  # a second Ctrl-C while it waits, too
         process.kill()
         process.wait()
