@@ -3,9 +3,10 @@
     make bench-stats ARGS="[--lines 1000000] [--rounds 3] [--repeat 1]"
 
 Each way runs in a process of its own, over the same synthetic file (bench/stats_lines.py), rounds interleaved; the
-table shows medians, the last line is JSON. "decode" reads and decodes lines with the worker's reader; "rules" is all
-that comes before the statement that writes a batch: rules, unions, listener hashes, columns. "worker" is a whole run of
-the handler with its own PostgreSQL, of which only the worker's CPU is counted. "goaccess" and "duckdb" are left out
+table shows medians, the last line is JSON. "decode" reads and decodes lines with the worker's reader; "rules" applies
+all rules and unites the ranges of each listener; "batch" adds all that comes before the statement that writes a batch:
+keyed hashes, columns. "worker" is a whole run of the handler with its own PostgreSQL, of which only the worker's CPU is
+counted. "goaccess" and "duckdb" are left out
 where they are not installed; both count requests of files, which is less than what the rules do. --repeat reads the
 file that often in one process: memory must not grow.
 """
@@ -39,8 +40,9 @@ from services.stats.parsing import BATCH_LINES  # noqa: E402
 from services.stats.paths import Layout  # noqa: E402
 from services.stats.process import tune_garbage_collection  # noqa: E402
 from services.stats.store import Hashes, window_columns  # noqa: E402
+from services.stats.tally import Tally  # noqa: E402
 
-WAYS = ("decode", "rules", "worker", "duckdb", "goaccess")
+WAYS = ("decode", "rules", "batch", "worker", "duckdb", "goaccess")
 DUCKDB_QUERY = """
 select count(*) from (
   select request.uri, request.remote_ip, request.headers['User-Agent'][1] as agent,
@@ -60,19 +62,27 @@ def decode(file: Path) -> None:
 
 
 def rules(file: Path) -> None:
+    _count(file, lambda tally: None)
+
+
+def batch(file: Path) -> None:
+    hashes = Hashes(bytes(range(32)))
+
+    def encode(tally: Tally) -> None:
+        for today in tally.days.values():
+            window_columns(today.windows, hashes)
+
+    _count(file, encode)
+
+
+def _count(file: Path, use: Callable[[Tally], None]) -> None:
     (log,), _ = find_log_files(file.parent, file.name)
     counting = Counting(Layout("Lyd"), "Europe/Oslo", AgentBook(OwnList()), AddressBook(Networks(), Networks()))
-    hashes = Hashes(bytes(range(32)))
     for piece in LineReader(log, 0).pieces():
         counting.read(piece.chunk, piece.offset)
         if counting.tally.lines >= BATCH_LINES:
-            _encode(counting, hashes)
-    _encode(counting, hashes)
-
-
-def _encode(counting: Counting, hashes: Hashes) -> None:
-    for today in counting.take().days.values():
-        window_columns(today.windows, hashes)
+            use(counting.take())
+    use(counting.take())
 
 
 def worker(file: Path) -> float:
@@ -107,7 +117,7 @@ def goaccess(file: Path) -> None:
 
 
 RUN: dict[str, Callable[[Path], float | None]] = {
-    "decode": decode, "rules": rules, "worker": worker, "duckdb": duckdb, "goaccess": goaccess,
+    "decode": decode, "rules": rules, "batch": batch, "worker": worker, "duckdb": duckdb, "goaccess": goaccess,
 }  # fmt: skip
 
 

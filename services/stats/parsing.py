@@ -21,7 +21,7 @@ from services.stats.sources import Source
 from services.stats.store import SQL, Batch, Connection, DayClosedError, PositionMovedError, Store
 from sidelinja_jobs import Context
 
-BATCH_LINES = 5000
+BATCH_LINES = 10_000
 BATCH_SECONDS = 5.0
 _TOLERATED_BAD_LINES = 100
 _TOLERATED_BAD_SHARE = 0.05

@@ -57,24 +57,25 @@ select day, key from stats.salt where day = any (%(days)s)
 insert into stats.listener_window as old
        (day, show, episode, total_size, listener, address, ranges, first_start, requests, bytes,
         app, app_type, device, country, referrer, list_version)
-select %(day)s, episodes.show, episodes.episode, fresh.total_size, decode(fresh.listener, 'hex'),
-       decode(nullif(fresh.address, ''), 'hex'),
+select %(day)s, episodes.show, episodes.episode, fresh.total_size,
+       substring(%(listeners)s::bytea, 16 * number::integer - 15, 16),
+       nullif(substring(%(addresses)s::bytea, 16 * number::integer - 15, 16), decode(repeat('00', 16), 'hex')),
        case when fresh.ranges = '' then int8multirange(int8range(fresh.first, fresh."end"))
             else fresh.ranges::int8multirange end,
        timestamptz 'epoch' + fresh.first_start * interval '1 microsecond',
        fresh.requests, fresh.bytes, agents.app, agents.app_type, agents.device, fresh.country, fresh.referrer,
        %(list_version)s
   from unnest(%(episode_numbers)s::integer[], %(agent_numbers)s::integer[], %(total_sizes)s::bigint[],
-              %(listeners)s::text[], %(addresses)s::text[], %(firsts)s::bigint[], %(ends)s::bigint[],
-              %(ranges)s::text[], %(first_starts)s::bigint[], %(requests)s::bigint[], %(bytes)s::bigint[],
-              %(countries)s::text[], %(referrers)s::text[])
-       as fresh (episode_number, agent_number, total_size, listener, address, first, "end", ranges, first_start,
-                 requests, bytes, country, referrer)
-  join unnest(%(shows)s::text[], %(episodes)s::text[]) with ordinality as episodes (show, episode, number)
-    on episodes.number = fresh.episode_number
+              %(firsts)s::bigint[], %(ends)s::bigint[], %(ranges)s::text[], %(first_starts)s::bigint[],
+              %(requests)s::bigint[], %(bytes)s::bigint[], %(countries)s::text[], %(referrers)s::text[])
+       with ordinality
+       as fresh (episode_number, agent_number, total_size, first, "end", ranges, first_start, requests, bytes, country,
+                 referrer, number)
+  join unnest(%(shows)s::text[], %(episodes)s::text[]) with ordinality as episodes (show, episode, at)
+    on episodes.at = fresh.episode_number
   join unnest(%(apps)s::text[], %(app_types)s::text[], %(devices)s::text[]) with ordinality
-       as agents (app, app_type, device, number)
-    on agents.number = fresh.agent_number
+       as agents (app, app_type, device, at)
+    on agents.at = fresh.agent_number
 on conflict (day, show, episode, total_size, listener) do update
    set ranges = old.ranges + excluded.ranges,
        referrer = case when (excluded.first_start, excluded.referrer) < (old.first_start, old.referrer)

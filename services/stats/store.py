@@ -14,7 +14,6 @@ from typing import Any
 
 import psycopg
 
-from services.stats.addresses import Address
 from services.stats.agents import UNKNOWN, Agent, subscribers_of
 from services.stats.counting import LATE
 from services.stats.coverage import Span
@@ -24,7 +23,8 @@ from sidelinja_jobs.json_text import clean_text
 from sidelinja_jobs.queries import load_queries
 
 SQL = load_queries(Path(__file__).with_name("queries.sql"))
-HASH_BYTES = 16
+HASH_BYTES = 16  # queries.sql cuts columns of hashes by it
+_NOBODY = bytes(HASH_BYTES)
 MICROSECONDS = 1_000_000  # what PostgreSQL keeps of a second
 _AGENT_CHARACTERS = 300  # of an unknown agent that is listed
 _APP_CHARACTERS = 200
@@ -141,28 +141,36 @@ class Hashes:
             length: blake2b(key=salt, digest_size=HASH_BYTES, person=kind) for length, kind in _KINDS.items()
         }
         self._of_address = blake2b(key=salt, digest_size=HASH_BYTES, person=b"address")
-        self._addresses: dict[bytes, str] = {}
+        self._addresses: dict[bytes, bytes] = {}
 
-    def listeners(self, keys: Iterable[WindowKey]) -> list[str]:
-        """R22, for each window."""
+    def listeners(self, keys: Iterable[WindowKey]) -> bytes:
+        """R22: of each window, one behind the other."""
         copies = {length: base.copy for length, base in self._bases.items()}
         found = []
         for _, _, agent, address_key in keys:
             hashed = copies[len(address_key)]()
             hashed.update(address_key + agent.key)
-            found.append(hashed.hexdigest())
-        return found
+            found.append(hashed.digest())
+        return b"".join(found)
 
-    def address(self, address: Address) -> str:
-        """R31 counts by it; what is allowed any volume has none."""
-        known = self._addresses.get(address.key)
-        if known is None:
-            hashed = self._of_address.copy()
-            hashed.update(address.key)
-            if len(self._addresses) > self.MOST:
-                self._addresses.clear()
-            known = self._addresses[address.key] = hashed.hexdigest()
-        return "" if address.is_allowed else known
+    def addresses(self, windows: Iterable[Window]) -> bytes:
+        """R31 counts by them; what is allowed any volume has zeros."""
+        known = self._addresses
+        if len(known) > self.MOST:
+            known.clear()
+        found = []
+        for window in windows:
+            address = window.address
+            if address.is_allowed:
+                found.append(_NOBODY)
+                continue
+            hashed = known.get(address.key)
+            if hashed is None:
+                fresh = self._of_address.copy()
+                fresh.update(address.key)
+                hashed = known[address.key] = fresh.digest()
+            found.append(hashed)
+        return b"".join(found)
 
 
 def _keyed(salt: bytes, kind: bytes) -> Any:
@@ -177,14 +185,13 @@ def window_columns(windows: dict[WindowKey, Window], hashes: Hashes) -> dict[str
     for episode, _, agent, _ in windows:
         episodes.setdefault(episode, len(episodes) + 1)
         agents.setdefault(agent, len(agents) + 1)
-    address = hashes.address
     found = windows.values()
     return {
         "episode_numbers": _numbers([episodes[key[0]] for key in windows]),
         "agent_numbers": _numbers([agents[key[2]] for key in windows]),
         "total_sizes": _numbers([key[1] for key in windows]),
-        "listeners": _texts(hashes.listeners(windows)),
-        "addresses": _texts([address(window.address) for window in found]),
+        "listeners": hashes.listeners(windows),
+        "addresses": hashes.addresses(found),
         "firsts": _numbers([window.first for window in found]),
         "ends": _numbers([window.end for window in found]),
         "ranges": _texts(["" if window.apart is None else _multirange(window.spans) for window in found]),

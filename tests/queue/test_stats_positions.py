@@ -170,7 +170,7 @@ def test_what_vanished_unread_is_told_and_what_reappears_is_read_on(
     stats.worker = stats.new_worker()
 
     gone = stats.run()
-    assert gone["warnings"] == ["lost_bytes"]
+    assert gone["warnings"] == ["lost_bytes", "no_log_file"]
     assert gone["lost_bytes"] == away.stat().st_size - stats.files()["access.log"][0]
     away.rename(live)
 
