@@ -176,7 +176,8 @@ class Calls:
             self._ledger.note_generation(call_id, generation_id)
 
         try:
-            return self._client.send(request, note)
+            self._ledger.live()
+            return self._client.send(request, note, self._ledger.live)
         except BaseException as stop:
             settlement = Settlement("unknown", None, CostSource.UNKNOWN, error_class=STOPPED, error_msg=str(stop)[:500])
             with contextlib.suppress(psycopg.Error):

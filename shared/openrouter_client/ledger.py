@@ -38,6 +38,7 @@ class Run(Protocol):
     @property
     def log(self) -> structlog.typing.FilteringBoundLogger: ...
     def is_closing(self) -> bool: ...
+    def progress(self, fraction: float | None, note: str | None = None) -> None: ...
     def side_connection(self) -> contextlib.AbstractContextManager[psycopg.Connection[Any]]: ...
 
 
@@ -138,6 +139,10 @@ class Ledger:
         """Earlier calls of a question, oldest first. Raises LeaseLostError."""
         rows = self._insist("find_calls", **self._held(), step=step, request_hash=request_hash)
         return [_past_call(row) for row in rows]
+
+    def live(self) -> None:
+        """A sign of life, for the stall limit of the job type: a call may be as long as its own time-outs let it be."""
+        self._run.progress(None)
 
     def require_time(self) -> None:
         """Raises JobStopped when the worker is to end: a call that begins now would be cut off, and paid for."""

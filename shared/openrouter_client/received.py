@@ -23,8 +23,13 @@ OnGenerationId = Callable[[str], None]
 class Received:
     """Takes the head, then the pieces, then the end."""
 
-    def __init__(self, on_generation_id: OnGenerationId | None, key: Secret | None = None) -> None:
-        self._key = key
+    def __init__(
+        self,
+        on_generation_id: OnGenerationId | None,
+        key: Secret | None = None,
+        on_piece: Callable[[], None] | None = None,
+    ) -> None:
+        self._key, self._on_piece = key, on_piece
         self.status: int | None = None
         self.headers: Mapping[str, str] = {}
         self.body: dict[str, Any] | None = None
@@ -58,6 +63,8 @@ class Received:
         self._note_id(headers.get("x-generation-id"))
 
     def take(self, piece: bytes) -> None:
+        if self._on_piece is not None:
+            self._on_piece()
         if self._collector is None:
             self._pieces.append(piece)
             return

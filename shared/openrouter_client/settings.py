@@ -86,7 +86,11 @@ class ClientSettings:
         "OPENROUTER_TYPE_DAY_BUDGET_USD", default=None, minimum=0, maximum=BUDGET_LIMIT, help="USD a UTC day, this type"
     )
     read_seconds: float = setting(
-        "OPENROUTER_READ_SECONDS", default=180.0, minimum=1, maximum=3600, help="silence that ends a call"
+        "OPENROUTER_READ_SECONDS",
+        default=180.0,
+        minimum=1,
+        maximum=1700,  # below the stall limit of the job types that ask
+        help="silence that ends a call",
     )
     total_seconds: float = setting(
         "OPENROUTER_TOTAL_SECONDS", default=900.0, minimum=1, maximum=86_400, help="longest call"

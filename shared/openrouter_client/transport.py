@@ -65,15 +65,21 @@ class Client:
         self._chat = Connection(profile.base_url, settings.read_seconds, settings.total_seconds)
         self._quick = Connection(profile.base_url, QUICK_SECONDS, QUICK_SECONDS)
 
-    def send(self, request: ChatRequest, on_generation_id: OnGenerationId | None = None) -> Reply:
-        """Asks and collects the answer. `on_generation_id` is called once, before the answer is read, if it can be.
+    def send(
+        self,
+        request: ChatRequest,
+        on_generation_id: OnGenerationId | None = None,
+        on_piece: Callable[[], None] | None = None,
+    ) -> Reply:
+        """Asks and collects the answer. `on_generation_id` is called once, before the answer is read, if it can be;
+        `on_piece` for each piece of it.
 
-        Whatever the callback or a signal raises goes through, and closes the connection.
+        Whatever a callback or a signal raises goes through, and closes the connection.
         """
         if not self.profile.is_usable:
             return Reply(None, {}, None, "", NO_KEY, None, was_sent=False, seconds=0.0)
         headers = {**request.headers, **self._authorization()}
-        received = Received(on_generation_id, self.profile.key)
+        received = Received(on_generation_id, self.profile.key, on_piece)
         asked = Asked("POST", request.url, headers, request.body)
         return self._exchange(self._chat, asked, received, _judge_completion)
 

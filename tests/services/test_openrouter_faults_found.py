@@ -1,5 +1,7 @@
 """What crashes, races and strange answers did to money and attempts, and must not do again."""
 
+import itertools
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -141,3 +143,26 @@ def test_a_worker_that_is_to_end_begins_no_call_and_uses_what_was_paid_for(askin
     assert caught.value.reason is StopReason.SHUTDOWN
     assert standin.billed_count == 1
     assert asking.states() == [("received", "provider")]
+
+
+def test_an_answer_that_comes_slowly_is_no_standstill(asking: Asking, standin: StandIn) -> None:
+    """A small machine writes for an hour; the stall limit of the job type must not end it meanwhile."""
+    run = asking.run = asking._run()
+    standin.answers(lambda call: slow_answer)
+    standin.script(faults.dripping(0.2))
+    seen: list[float] = []
+    report = run.report
+
+    def watched(fraction: float | None, note: str | None) -> None:
+        seen.append(time.monotonic())
+        report(fraction, note)
+
+    run.report = watched  # type: ignore[method-assign]
+    slow_answer = '{"title": "Svar", "words": ["Svar", "Svar"]}'
+    started = time.monotonic()
+    asking.ask()
+
+    ended = time.monotonic()
+    assert ended - started > 0.8
+    moments = [started, *seen, ended]
+    assert max(late - early for early, late in itertools.pairwise(moments)) < 0.7

@@ -8,7 +8,7 @@ import pytest
 
 from openrouter_client.profile import Profile, ProfileKind, Secret
 from openrouter_client.settings import DEFAULT_MODEL, ClientSettings
-from sidelinja_jobs import SettingsError, load_settings
+from sidelinja_jobs import JobType, SettingsError, load_settings
 
 KEY = "sk-or-v1-0123456789abcdef"
 OLLAMA = "http://ollama:11434/v1"
@@ -160,3 +160,10 @@ def test_zero_retention_turns_the_cache_off() -> None:
 def test_openrouter_is_not_taken_for_a_server_that_costs_nothing(url: str) -> None:
     assert "no budget holds" in problem(BASE_URL=url, PROFILE="generic", API_KEY=KEY, MODEL="a/b")
     assert "no budget holds" in problem(PROFILE="generic", MODEL="a/b")
+
+
+def test_a_silence_that_is_waited_for_is_shorter_than_the_stall_limit() -> None:
+    """Or the worker would end the call, which the server has answered by then."""
+    limit = JobType.load(Path(__file__).parents[2] / "services" / "openrouter").stall_seconds
+
+    assert "OPENROUTER_READ_SECONDS" in problem(READ_SECONDS=str(limit))
