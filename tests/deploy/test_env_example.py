@@ -24,6 +24,7 @@ FIXED = {
     "MEDIA_ROOT": "a mount of compose.yaml",
     "OUTPUT_ROOT": "a mount of compose.yaml",
     "MODEL_ROOT": "a mount of compose.yaml",
+    "STATS_LOG_ROOT": "a mount of compose.yaml",
     "METRICS_HOST": "inside the container",
     "METRICS_PORT": "Prometheus looks there",
     "HEALTH_FILE": "the health check looks there",

@@ -13,8 +13,8 @@ from tests.deploy.test_dockerfiles import BASE, DOCKERFILES
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 NAMES = [path.parent.name for path in DOCKERFILES]
 EVERY = pytest.mark.parametrize("name", NAMES)
-SHARED = {"openrouter": ["/app/shared/openrouter_client/"]}
-MEGABYTES_ABOVE_BASE = {"admin": 40, "openrouter": 30, "whisper": 470}
+SHARED = dict.fromkeys(("openrouter", "research"), ["/app/shared/openrouter_client/"])
+MEGABYTES_ABOVE_BASE = {"admin": 40, "openrouter": 30, "research": 120, "stats": 25, "whisper": 470}
 
 
 def docker(*arguments: str, stdin: str | None = None, check: bool = True) -> "subprocess.CompletedProcess[str]":
