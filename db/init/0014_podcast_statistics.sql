@@ -115,6 +115,7 @@ comment on column stats.media.threshold is 'Bytes that a download must have';
 create table stats.day (
     day              date        primary key,
     state            text        not null default 'open' check (state in ('open', 'closed')),
+    generation       integer     not null default 0,
     is_dirty         boolean     not null default true,
     method           text        not null default 'iab23-cal-oslo-1',
     counted_requests bigint      not null default 0,
@@ -128,6 +129,7 @@ create table stats.day (
 comment on table  stats.day is 'Calendar days that have requests';
 comment on column stats.day.day is 'The day, by the source''s time zone';
 comment on column stats.day.state is 'open: requests may still come; closed: counts alone are left';
+comment on column stats.day.generation is 'Which rows of the tables below count: a day that is counted again has new ones, until they replace the old';
 comment on column stats.day.is_dirty is 'Its figures are older than its windows';
 comment on column stats.day.method is 'How downloads were counted';
 comment on column stats.day.counted_requests is 'Requests that counted towards downloads';
@@ -139,15 +141,19 @@ comment on column stats.day.opened_at is 'When its first request was counted';
 comment on column stats.day.closed_at is 'When it was closed';
 
 create table stats.salt (
-    day date  primary key,
-    key bytea not null check (length(key) = 32)
+    day        date    not null,
+    generation integer not null default 0,
+    key        bytea   not null check (length(key) = 32),
+    primary key (day, generation)
 );
 comment on table  stats.salt is 'The key of each open day''s listener hashes; deleted when the day is closed';
 comment on column stats.salt.day is 'The day';
+comment on column stats.salt.generation is 'Of the day''s rows';
 comment on column stats.salt.key is '32 random bytes';
 
 create table stats.listener_window (
     day          date           not null,
+    generation   integer        not null default 0,
     show         text           not null,
     episode      text           not null,
     total_size   bigint         not null,
@@ -164,10 +170,11 @@ create table stats.listener_window (
     referrer     text           not null,
     list_version text           not null,
     counted      boolean        not null default false,
-    primary key (day, show, episode, total_size, listener)
+    primary key (day, generation, show, episode, total_size, listener)
 );
 comment on table  stats.listener_window is 'What one listener got of one version of an episode on one open day';
 comment on column stats.listener_window.day is 'The day';
+comment on column stats.listener_window.generation is 'Of the day''s rows';
 comment on column stats.listener_window.show is 'The show';
 comment on column stats.listener_window.episode is 'The episode';
 comment on column stats.listener_window.total_size is 'Size of the file; 0 = unknown';
@@ -229,28 +236,31 @@ create table stats.listener_day (
 comment on table stats.listener_day is 'Distinct listeners with a download (R28), derived; days cannot be added up (R29)';
 
 create table stats.excluded_day (
-    day      date   not null,
-    reason   text   not null,
-    requests bigint not null,
-    primary key (day, reason)
+    day        date    not null,
+    generation integer not null default 0,
+    reason     text    not null,
+    requests   bigint  not null,
+    primary key (day, generation, reason)
 );
 comment on table stats.excluded_day is 'Lines that do not count, by reason: with counted_requests they are all lines of the day';
 
 create table stats.feed_day (
     day                  date   not null,
+    generation           integer not null default 0,
     feed                 text   not null,
     app                  text   not null,
     requests             bigint not null,
     reported_subscribers bigint not null,
-    primary key (day, feed, app)
+    primary key (day, generation, feed, app)
 );
 comment on table stats.feed_day is 'Fetches of feeds, and how many subscribers the fetchers say they have';
 
 create table stats.unknown_agent (
-    day      date   not null,
-    agent    text   not null check (length(agent) <= 300),
-    requests bigint not null,
-    primary key (day, agent)
+    day        date    not null,
+    generation integer not null default 0,
+    agent      text    not null check (length(agent) <= 300),
+    requests   bigint  not null,
+    primary key (day, generation, agent)
 );
 comment on table stats.unknown_agent is 'User agents of open days that the list does not know; deleted when the day is closed';
 

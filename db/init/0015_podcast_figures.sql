@@ -10,6 +10,7 @@ select distinct on (day, show, episode, listener)
        day, show, episode, listener, address, first_start, app, app_type, device, country, referrer, list_version,
        sum(bytes) over (partition by day, show, episode, listener) as bytes
   from stats.listener_window
+  join stats.day using (day, generation)
  where counted
  order by day, show, episode, listener, first_start, total_size;
 
@@ -26,10 +27,12 @@ as $$
                    and (select coalesce(sum(upper(r) - lower(r)), 0) from unnest(w.ranges) as r)
                        >= coalesce(media.threshold, w.total_size) as counted
               from stats.listener_window as w
+              join stats.day using (day, generation)
               left join stats.media
                      on media.show = w.show and media.episode = w.episode and media.total_size = w.total_size
              where w.day = p_day) as judged
-     where seen.day = p_day and seen.show = judged.show and seen.episode = judged.episode
+     where seen.day = p_day and seen.generation = (select generation from stats.day where day = p_day)
+       and seen.show = judged.show and seen.episode = judged.episode
        and seen.total_size = judged.total_size and seen.listener = judged.listener
        and seen.counted is distinct from judged.counted
 $$;
@@ -66,15 +69,18 @@ begin
     perform stats.replace_figures(p_day, case when p_exclude_heavy then v_heavy else '{}' end);
     update stats.day
        set is_dirty = false, heavy_addresses = cardinality(v_heavy),
-           counted_requests = coalesce((select sum(requests) from stats.listener_window where day = p_day), 0)
-               - coalesce((select requests from stats.excluded_day where day = p_day and reason = 'volume'), 0),
+           counted_requests = coalesce((select sum(w.requests) from stats.listener_window as w
+                                       where w.day = p_day and w.generation = day.generation), 0)
+               - coalesce((select e.requests from stats.excluded_day as e
+                            where e.day = p_day and e.generation = day.generation and e.reason = 'volume'), 0),
            downloads = coalesce((select sum(downloads) from stats.download_day where day = p_day), 0),
            unknown_lengths = (select count(distinct (w.show, w.episode, w.total_size))
                                 from stats.listener_window as w
                                 left join stats.media
                                        on media.show = w.show and media.episode = w.episode
                                       and media.total_size = w.total_size
-                               where w.day = p_day and (media.duration_seconds is null or media.id3_bytes is null))
+                               where w.day = p_day and w.generation = day.generation
+                                 and (media.duration_seconds is null or media.id3_bytes is null))
      where day = p_day;
 end
 $$;
@@ -116,8 +122,10 @@ begin
      where day = p_day and (address is null or address <> all (p_left_out))
      group by day, show;
 
-    insert into stats.excluded_day (day, reason, requests)
-    select p_day, 'volume', sum(requests) from stats.listener_window
+    insert into stats.excluded_day (day, generation, reason, requests)
+    select p_day, min(generation), 'volume', sum(requests)
+      from stats.listener_window
+      join stats.day using (day, generation)
      where day = p_day and address = any (p_left_out)
     having count(*) > 0;
 end
@@ -158,6 +166,33 @@ end
 $$;
 create trigger mark_days_of_media after insert or update or delete on stats.media
     for each row execute function stats.mark_days_of_media();
+
+-- A day that was counted again takes the place of what there was; a closed one is closed again.
+create function stats.replace_day(
+    p_day date, p_generation integer, p_note text, p_most_episodes integer, p_most_downloads integer,
+    p_exclude_heavy boolean
+) returns void
+language plpgsql
+set search_path = pg_catalog, public, pg_temp
+as $$
+declare
+    v_state text;
+begin
+    select state into strict v_state from stats.day where day = p_day for update;
+    delete from stats.listener_window where day = p_day and generation <> p_generation;
+    delete from stats.unknown_agent where day = p_day and generation <> p_generation;
+    delete from stats.excluded_day where day = p_day and generation <> p_generation;
+    delete from stats.feed_day where day = p_day and generation <> p_generation;
+    delete from stats.salt where day = p_day and generation <> p_generation;
+    update stats.day set generation = p_generation, state = 'open', note = p_note where day = p_day;
+    if v_state = 'closed' then
+        perform stats.close_day(p_day, p_most_episodes, p_most_downloads, p_exclude_heavy);
+    else
+        perform stats.derive_day(p_day, p_most_episodes, p_most_downloads, p_exclude_heavy);
+    end if;
+end
+$$;
+comment on function stats.replace_day is 'Puts the rows of a new generation in the place of a day''s old ones';
 
 create function stats.called_by_stats() returns boolean
 language sql stable security definer
@@ -229,11 +264,14 @@ comment on view stats.referrers is 'Downloads by referring site';
 create view stats.accounts as
 select day, 'counted' as reason, counted_requests as requests from stats.day
  union all
-select day, reason, requests from stats.excluded_day;
+select excluded.day, excluded.reason, excluded.requests
+  from stats.excluded_day as excluded
+  left join stats.day using (day)
+ where excluded.generation = coalesce(day.generation, 0);
 comment on view stats.accounts is 'All lines of each day by what became of them';
 
 grant execute on function stats.mark_counted, stats.heavy_addresses, stats.derive_day, stats.replace_figures,
-    stats.close_day, stats.set_up, stats.called_by_stats to worker_stats;
+    stats.close_day, stats.replace_day, stats.set_up, stats.called_by_stats to worker_stats;
 grant select on stats.counted_listener to worker_stats;
 grant select on stats.downloads_per_day, stats.episode_age, stats.apps, stats.devices, stats.countries, stats.referrers,
     stats.accounts to worker_stats, jobbko_operator, jobbko_reader;

@@ -64,12 +64,14 @@ select reason, sum(requests)::bigint as requests
 -- name: feeds
 select day, feed, app, requests, reported_subscribers
   from stats.feed_day
+  join stats.day using (day, generation)
  where day between %(first)s and %(last)s
  order by day desc, requests desc, feed, app
 
 -- name: unknown
 select agent, min(day) as first_day, max(day) as last_day, sum(requests)::bigint as requests
   from stats.unknown_agent
+  join stats.day using (day, generation)
  where day between %(first)s and %(last)s
  group by agent
  order by requests desc, agent

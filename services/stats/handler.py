@@ -58,7 +58,7 @@ class StatsWorker:
 
     def _sources(self, ctx: Context, name: str | None) -> list[Source]:
         with ctx.transaction() as conn:
-            rows = conn.execute(SQL["sources"], {"name": name}).fetchall()
+            rows = conn.execute(SQL["sources"], {"name": name, "all": False}).fetchall()
         if not rows and name is not None:
             raise PermanentError(
                 f"there is no enabled log source {name!r}. Next: jobs stats sources", error_class="unknown_source"

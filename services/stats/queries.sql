@@ -4,7 +4,7 @@
 select name, folder, base_name, hosts, media_prefix, feed_paths, show, shows_by_folder, media_folder, feed_file,
        time_zone
   from stats.source
- where enabled and (%(name)s::text is null or name = %(name)s)
+ where (enabled or %(all)s) and (%(name)s::text is null or name = %(name)s)
  order by name
 
 -- name: set_up
@@ -39,25 +39,26 @@ update stats.file set state = %(state)s, changed_at = clock_timestamp()
 insert into stats.day as old (day)
 select day from unnest(%(days)s::date[]) as day order by day
 on conflict (day) do update set is_dirty = true where old.state = 'open'
-returning day
+returning day, generation
 
 -- name: closed_days
 select day from stats.day where state = 'closed'
 
 -- name: add_salts
-insert into stats.salt (day, key) select * from unnest(%(days)s::date[], %(keys)s::bytea[])
-on conflict (day) do nothing
+insert into stats.salt (day, generation, key)
+select * from unnest(%(days)s::date[], %(generations)s::integer[], %(keys)s::bytea[])
+on conflict (day, generation) do nothing
 
 -- name: salts
-select day, key from stats.salt where day = any (%(days)s)
+select day, generation, key from stats.salt where day = any (%(days)s)
 
 -- name: add_windows
 -- Sums, unions and minima alone, so neither the order of batches nor where they are cut matters. What is known of the
 -- agent stays as it was first read: a new list holds for listeners that are new.
 insert into stats.listener_window as old
-       (day, show, episode, total_size, listener, address, ranges, first_start, requests, bytes,
-        app, app_type, device, country, referrer, list_version)
-select %(day)s, episodes.show, episodes.episode, fresh.total_size,
+       (day, generation, show, episode, total_size, listener, address, ranges, first_start, requests, bytes, app,
+        app_type, device, country, referrer, list_version)
+select %(day)s, %(generation)s, episodes.show, episodes.episode, fresh.total_size,
        substring(%(listeners)s::bytea, 16 * number::integer - 15, 16),
        nullif(substring(%(addresses)s::bytea, 16 * number::integer - 15, 16), decode(repeat('00', 16), 'hex')),
        case when fresh.ranges = '' then int8multirange(int8range(fresh.first, fresh."end"))
@@ -76,7 +77,7 @@ select %(day)s, episodes.show, episodes.episode, fresh.total_size,
   join unnest(%(apps)s::text[], %(app_types)s::text[], %(devices)s::text[]) with ordinality
        as agents (app, app_type, device, at)
     on agents.at = fresh.agent_number
-on conflict (day, show, episode, total_size, listener) do update
+on conflict (day, generation, show, episode, total_size, listener) do update
    set ranges = old.ranges + excluded.ranges,
        referrer = case when (excluded.first_start, excluded.referrer) < (old.first_start, old.referrer)
                        then excluded.referrer else old.referrer end,
@@ -85,25 +86,26 @@ on conflict (day, show, episode, total_size, listener) do update
        bytes = old.bytes + excluded.bytes
 
 -- name: add_excluded
-insert into stats.excluded_day as old (day, reason, requests)
-select %(day)s, reason, requests from unnest(%(reasons)s::text[], %(requests)s::bigint[]) as fresh (reason, requests)
-on conflict (day, reason) do update set requests = old.requests + excluded.requests
+-- Late lines are of closed days, whose generation nobody knows here.
+insert into stats.excluded_day as old (day, generation, reason, requests)
+select %(day)s, coalesce(%(generation)s, (select generation from stats.day where day = %(day)s), 0), reason, requests from unnest(%(reasons)s::text[], %(requests)s::bigint[]) as fresh (reason, requests)
+on conflict (day, generation, reason) do update set requests = old.requests + excluded.requests
 
 -- name: add_feeds
-insert into stats.feed_day as old (day, feed, app, requests, reported_subscribers)
-select %(day)s, feed, app, sum(requests), max(subscribers)
+insert into stats.feed_day as old (day, generation, feed, app, requests, reported_subscribers)
+select %(day)s, %(generation)s, feed, app, sum(requests), max(subscribers)
   from unnest(%(feeds)s::text[], %(apps)s::text[], %(requests)s::bigint[], %(subscribers)s::bigint[])
        as fresh (feed, app, requests, subscribers)
  group by feed, app
-on conflict (day, feed, app) do update
+on conflict (day, generation, feed, app) do update
    set requests = old.requests + excluded.requests,
        reported_subscribers = greatest(old.reported_subscribers, excluded.reported_subscribers)
 
 -- name: add_unknown_agents
-insert into stats.unknown_agent as old (day, agent, requests)
-select %(day)s, agent, sum(requests) from unnest(%(agents)s::text[], %(requests)s::bigint[]) as fresh (agent, requests)
+insert into stats.unknown_agent as old (day, generation, agent, requests)
+select %(day)s, %(generation)s, agent, sum(requests) from unnest(%(agents)s::text[], %(requests)s::bigint[]) as fresh (agent, requests)
  group by agent
-on conflict (day, agent) do update set requests = old.requests + excluded.requests
+on conflict (day, generation, agent) do update set requests = old.requests + excluded.requests
 
 -- name: add_bad_lines
 insert into stats.bad_line (source, fingerprint, byte_offset, reason, sample)
@@ -164,3 +166,37 @@ values (%(show)s, %(episode)s, %(title)s, %(published_at)s, 'feed')
 on conflict (show, episode) do update
    set title = excluded.title, published_at = excluded.published_at
  where old.origin = 'feed' and (old.title, old.published_at) is distinct from (excluded.title, excluded.published_at)
+
+-- name: days_between
+select day, generation from stats.day where day between %(first)s and %(last)s order by day
+
+-- name: files_between
+-- Every file that has requests of these days, also of sources that are gone.
+select source, fingerprint, name, byte_offset from stats.file
+ where first_day <= %(last)s and last_day >= %(first)s
+ order by source, first_day, fingerprint
+
+-- name: lock_sources
+-- No batch is committed until this transaction ends.
+select name from stats.source order by name for update
+
+-- name: forget_staged
+-- What an attempt before has left.
+with windows as (
+    delete from stats.listener_window as w using stats.day as d
+     where w.day = d.day and w.generation > d.generation and d.day between %(first)s and %(last)s
+), agents as (
+    delete from stats.unknown_agent as w using stats.day as d
+     where w.day = d.day and w.generation > d.generation and d.day between %(first)s and %(last)s
+), excluded as (
+    delete from stats.excluded_day as w using stats.day as d
+     where w.day = d.day and w.generation > d.generation and d.day between %(first)s and %(last)s
+), feeds as (
+    delete from stats.feed_day as w using stats.day as d
+     where w.day = d.day and w.generation > d.generation and d.day between %(first)s and %(last)s
+)
+delete from stats.salt as w using stats.day as d
+ where w.day = d.day and w.generation > d.generation and d.day between %(first)s and %(last)s
+
+-- name: replace_day
+select stats.replace_day(%(day)s, %(generation)s, %(note)s, %(most_episodes)s, %(most_downloads)s, %(exclude_heavy)s)

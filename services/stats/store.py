@@ -5,7 +5,7 @@ runs beside this, crashes or is repeated, each line is counted once.
 """
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from hashlib import blake2b
@@ -57,7 +57,7 @@ class Store:
 
     def __init__(self, source: str, list_version: str) -> None:
         self._source, self._list_version = source, list_version
-        self._hashes: dict[date, Hashes] = {}
+        self._hashes: dict[tuple[date, int], Hashes] = {}
 
     def write(self, conn: Connection, batch: Batch) -> None:
         """Writes a batch.
@@ -70,11 +70,8 @@ class Store:
         conn.execute(SQL["lock_source"], place)
         conn.execute(SQL["add_file"], place)
         self._advance(conn, batch, place)
-        opened = self._open_days(conn, tally)
-        for day in opened:
-            self._write_day(conn, day, tally.days[day])
-        for day, today in tally.days.items():
-            _add_excluded(conn, day, today)
+        generations = _open_days(conn, tally)
+        self._write_days(conn, tally, generations)
         if tally.bad_lines:
             columns = zip(*((bad.offset, bad.reason, bad.sample) for bad in tally.bad_lines), strict=True)
             conn.execute(
@@ -96,39 +93,58 @@ class Store:
         if moved is None:
             raise PositionMovedError
 
-    def _open_days(self, conn: Connection, tally: Tally) -> list[date]:
-        """The batch's days that are open, their rows locked and their keys known; late lines alone need no open day."""
-        wanted = sorted(day for day, today in tally.days.items() if today.windows or set(today.excluded) - {LATE})
-        opened = {row["day"] for row in conn.execute(SQL["open_days"], {"days": wanted}).fetchall()}
-        if len(opened) < len(wanted):
-            raise DayClosedError
-        missing = [day for day in wanted if day not in self._hashes]
-        if missing:
-            keys = [secrets.token_bytes(32) for _ in missing]
-            conn.execute(SQL["add_salts"], {"days": missing, "keys": keys})
-            found = conn.execute(SQL["salts"], {"days": missing}).fetchall()
-            self._hashes |= {row["day"]: Hashes(bytes(row["key"])) for row in found}
-        return wanted
+    def stage(self, conn: Connection, tally: Tally, generations: Mapping[date, int]) -> None:
+        """Writes what a batch has of these days beside what they have, for `replace_day`."""
+        self._write_days(conn, tally, generations)
 
-    def _write_day(self, conn: Connection, day: date, today: DayTally) -> None:
+    def _write_days(self, conn: Connection, tally: Tally, generations: Mapping[date, int]) -> None:
+        self._learn_keys(conn, generations)
+        for day, today in tally.days.items():
+            generation = generations.get(day)
+            if generation is not None:
+                self._write_day(conn, today, {"day": day, "generation": generation})
+            if today.excluded:
+                rows = sorted(today.excluded.items())
+                place = {"day": day, "generation": generation}
+                conn.execute(SQL["add_excluded"], place | _columns(("reasons", "requests"), rows))
+
+    def _learn_keys(self, conn: Connection, generations: Mapping[date, int]) -> None:
+        missing = [
+            (day, generation) for day, generation in generations.items() if (day, generation) not in self._hashes
+        ]
+        if missing:
+            rows = [(day, generation, secrets.token_bytes(32)) for day, generation in missing]
+            conn.execute(SQL["add_salts"], _columns(("days", "generations", "keys"), rows))
+            found = conn.execute(SQL["salts"], {"days": [day for day, _ in missing]}).fetchall()
+            self._hashes |= {(row["day"], row["generation"]): Hashes(bytes(row["key"])) for row in found}
+
+    def _write_day(self, conn: Connection, today: DayTally, place: dict[str, Any]) -> None:
         if today.windows:
-            conn.execute(
-                SQL["add_windows"],
-                window_columns(today.windows, self._hashes[day]) | {"day": day, "list_version": self._list_version},
-            )
+            hashes = self._hashes[place["day"], place["generation"]]
+            columns = window_columns(today.windows, hashes)
+            conn.execute(SQL["add_windows"], columns | place | {"list_version": self._list_version})
         if today.feeds:
             rows = [
                 (feed.name, app_of(agent), count, subscribers_of(agent.text))
                 for (feed, agent), count in today.feeds.items()
             ]
-            conn.execute(SQL["add_feeds"], {"day": day} | _columns(("feeds", "apps", "requests", "subscribers"), rows))
+            conn.execute(SQL["add_feeds"], place | _columns(("feeds", "apps", "requests", "subscribers"), rows))
         unknown = [
             (clean_text(key[2].text[:_AGENT_CHARACTERS]), window.requests)
             for key, window in today.windows.items()
             if key[2].kind == UNKNOWN
         ]
         if unknown:
-            conn.execute(SQL["add_unknown_agents"], {"day": day} | _columns(("agents", "requests"), unknown))
+            conn.execute(SQL["add_unknown_agents"], place | _columns(("agents", "requests"), unknown))
+
+
+def _open_days(conn: Connection, tally: Tally) -> dict[date, int]:
+    """The generation of each of the batch's days, whose rows are locked; late lines alone need no open day."""
+    wanted = sorted(day for day, today in tally.days.items() if today.windows or set(today.excluded) - {LATE})
+    opened = {row["day"]: row["generation"] for row in conn.execute(SQL["open_days"], {"days": wanted}).fetchall()}
+    if len(opened) < len(wanted):
+        raise DayClosedError
+    return opened
 
 
 class Hashes:
@@ -232,10 +248,3 @@ def _texts(values: list[str]) -> str:
 
 def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
     return {name: [row[index] for row in rows] for index, name in enumerate(names)}
-
-
-def _add_excluded(conn: Connection, day: date, today: DayTally) -> None:
-    if today.excluded:
-        reasons = sorted(today.excluded)
-        requests = [today.excluded[reason] for reason in reasons]
-        conn.execute(SQL["add_excluded"], {"day": day, "reasons": reasons, "requests": requests})
