@@ -117,6 +117,8 @@ class AnalyzePayload(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw
                 raise ValueError(f"{place} goes from {segment.start} to {segment.end}, expected start before end")
             if segment.start < before:
                 raise ValueError(f"{place} starts at {segment.start}, before the one above it; sort them by start")
+            if self.duration is not None and segment.start >= self.duration:
+                raise ValueError(f"{place} starts at {segment.start}, after the audio's {self.duration} seconds")
             if self.duration is not None and segment.end > self.duration + DURATION_SLACK_SECONDS:
                 raise ValueError(f"{place} ends at {segment.end}, after the audio's {self.duration} seconds")
             before, letters = segment.start, letters + len(segment.text)

@@ -61,13 +61,14 @@ def _quotation(span: Span, transcript: Transcript) -> Quotation:
     first, last = transcript.segment_at(span.start), transcript.segment_at(span.end - 1)
     speakers = {transcript.segments[number].speaker for number in range(first, last + 1)}
     ends = [end for number in range(first, last + 1) if (end := transcript.segments[number].end) is not None]
+    start = transcript.segments[first].start
     return Quotation(
         text=transcript.text[span.start : span.end],
         position=span.start,
         first_segment=first,
         last_segment=last,
-        start=transcript.segments[first].start,
-        end=min(max(ends), transcript.duration or max(ends)) if ends else None,
+        start=start,
+        end=max(min(max(ends), transcript.duration or max(ends)), start or 0.0) if ends else None,
         speaker=speakers.pop() if len(speakers) == 1 else None,
         match=span.match,
     )

@@ -35,6 +35,7 @@ LOST_LIMIT = 2  # a question is not sent again after so many calls that may have
 STOPPED = "stopped"  # we ended the call ourselves: it is no sign that the next one will be lost, too
 GENERATION_WAITS_SECONDS = (0.0, 5.0, 10.0)  # a generation is known to OpenRouter some seconds after its end
 CACHE_HEADER, CACHE_CLEAR_HEADER = "X-OpenRouter-Cache", "X-OpenRouter-Cache-Clear"
+LONGEST_NAME = 300  # letters of a model or provider
 ANSWERED = (Kind.OK, Kind.TRUNCATED)
 
 
@@ -63,7 +64,7 @@ class Exchange:
     def told(self, name: str) -> str | None:
         """A text of the body's top, such as model or provider."""
         value = self.body.get(name)
-        return value if isinstance(value, str) and value else None
+        return value[:LONGEST_NAME] if isinstance(value, str) and value else None
 
 
 class Calls:

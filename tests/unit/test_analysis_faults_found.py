@@ -128,6 +128,17 @@ def test_nothing_in_a_result_lies_after_the_audio() -> None:
     assert said.end == 300.0
 
 
+def test_a_segment_that_begins_after_the_audio_is_refused_and_no_quote_ends_before_it_begins() -> None:
+    late = SegmentPayload(start=10.5, end=10.9, text="Dette ble sagt etter at lyden var slutt")
+    with pytest.raises(ValueError, match=r"segments\[0\] starts at 10\.5, after the audio's 10\.0 seconds"):
+        AnalyzePayload(segments=(late,), duration=10.0)
+
+    read = from_result(result(segments=[ROW | {"start": 10.5, "end": 10.9, "text": late.text}], duration=10.0))
+    quotes = read_answer({"quotes": [{"block": "B1", "text": late.text}]}).quotes
+    (said,) = make_quotations(quotes, make_blocks(read), read, Counter())
+    assert (said.start, said.end) == (10.5, 10.5)
+
+
 def test_bare_text_has_no_more_segments_than_others() -> None:
     started = time.monotonic()
     transcript = from_payload(AnalyzePayload(text="a\n" * 750_000))
