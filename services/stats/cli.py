@@ -169,6 +169,17 @@ def run_now() -> None:
     click.echo(f"{row['id']}: {row['outcome']}")
 
 
+@stats.command(name="reprocess")
+@click.argument("first", type=click.DateTime(["%Y-%m-%d"]))
+@click.argument("last", type=click.DateTime(["%Y-%m-%d"]))
+@click.option("--note", metavar="TEXT", help="Why; kept with the days.")
+def reprocess(first: datetime, last: datetime, note: str | None) -> None:
+    """Count the days FIRST to LAST again from the raw files, which must all be there."""
+    asked = {"from": str(first.date()), "to": str(last.date())} | ({"note": note} if note else {})
+    (row,) = _rows("enqueue_run", payload=Jsonb({"reprocess": asked}), key=None)
+    click.echo(str(row["id"]))
+
+
 @stats.command(name="compare")
 @click.argument("old", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")

@@ -14,8 +14,9 @@ from services.stats.counting import Counting
 from services.stats.facts import measure_new_files, read_facts
 from services.stats.log_files import LogTroubleError
 from services.stats.parsing import OutOfTimeError, Parser
-from services.stats.payload import StatsPayload
+from services.stats.payload import Reprocess, StatsPayload
 from services.stats.report import METHOD, RESULT_VERSION, Report
+from services.stats.reprocessing import Reprocessing
 from services.stats.settings import StatsSettings, load_agents, read_networks
 from services.stats.sources import Source
 from services.stats.store import SQL, Connection, Store
@@ -39,6 +40,8 @@ class StatsWorker:
     def handle(self, job: Job[StatsPayload], ctx: Context) -> dict[str, Any]:
         """The handler of stats_parse."""
         started = time.monotonic()
+        if job.payload.reprocess is not None:
+            return self._reprocess(ctx, job.payload.reprocess, started)
         deadline = started + self._settings.run_seconds
         sources = self._sources(ctx, job.payload.source)
         checkpoints = ctx.checkpoints()
@@ -56,9 +59,25 @@ class StatsWorker:
             raise _failure(troubles, report)
         return self._result(ctx, report, more, time.monotonic() - started)
 
-    def _sources(self, ctx: Context, name: str | None) -> list[Source]:
+    def _reprocess(self, ctx: Context, asked: Reprocess, started: float) -> dict[str, Any]:
+        """Days again, of all sources, also of those that are switched off."""
+        report = Report(warnings={"reprocessed"})
+        sources = self._sources(ctx, None, switched_off=True)
+        facts = {source.name: read_facts(ctx, source, report) for source in sources}
+
+        def make_counting(source: Source) -> Counting:
+            return self._counting(source, facts[source.name], frozenset())
+
+        work = Reprocessing(ctx, sources, self._settings, self._list_version, make_counting)
+        report.days = set(work.run(asked))
+        report.excluded = dict(work.total.by_reason())
+        result = self._result(ctx, report, False, time.monotonic() - started)
+        counted = sum(day["counted_requests"] for day in result["days"].values())
+        return result | {"counted_requests": counted, "lines": counted + sum(report.excluded.values())}
+
+    def _sources(self, ctx: Context, name: str | None, *, switched_off: bool = False) -> list[Source]:
         with ctx.transaction() as conn:
-            rows = conn.execute(SQL["sources"], {"name": name, "all": False}).fetchall()
+            rows = conn.execute(SQL["sources"], {"name": name, "all": switched_off}).fetchall()
         if not rows and name is not None:
             raise PermanentError(
                 f"there is no enabled log source {name!r}. Next: jobs stats sources", error_class="unknown_source"

@@ -28,8 +28,8 @@ class Piece:
 class LineReader:
     """The lines of one file. `leftover` is what stands behind the last newline, once all pieces were read."""
 
-    def __init__(self, file: LogFile, offset: int) -> None:
-        """Opens the file.
+    def __init__(self, file: LogFile, offset: int, end: int | None = None) -> None:
+        """Opens the file; `end` is where to stop, its end as it is now where none is given.
 
         Raises:
             FileNotFoundError: it is gone.
@@ -47,12 +47,13 @@ class LineReader:
         self.leftover = b""  # a whole line at most; of a longer one its beginning
         self.leftover_bytes = 0
         self.is_ready = True  # False: the end of a gzip file is not there yet
-        self._limit: int | None = None if file.is_gzip else os.fstat(self._raw.fileno()).st_size
-        if self._limit is not None and self._limit < offset:
+        size = None if file.is_gzip else os.fstat(self._raw.fileno()).st_size
+        self._limit = size if end is None else end
+        if size is not None and size < (offset if end is None else end):
             self.close()
             raise LogTroubleError(
                 "truncated",
-                f"{file.path} has {self._limit} bytes, but {offset} of it were read before: it was truncated",
+                f"{file.path} has {size} bytes, but {end or offset} of it were read before: it was truncated",
             )
 
     def close(self) -> None:

@@ -131,7 +131,7 @@ select stats.derive_day(%(day)s, %(most_episodes)s, %(most_downloads)s, %(exclud
 select stats.close_day(%(day)s, %(most_episodes)s, %(most_downloads)s, %(exclude_heavy)s)
 
 -- name: day_figures
-select day.day, day.state, day.downloads, day.heavy_addresses, day.unknown_lengths,
+select day.day, day.state, day.downloads, day.counted_requests, day.heavy_addresses, day.unknown_lengths,
        (select coalesce(sum(listeners), 0) from stats.listener_day where listener_day.day = day.day)::bigint as listeners
   from stats.day where day = any (%(days)s) order by day
 
