@@ -62,10 +62,13 @@ class Analyst:
         self._answers: list[ModelAnswer] = []
         self._was_cut = False
 
+    @property
+    def fits_one_call(self) -> bool:
+        return sum(self._sizes) <= min(self._room("analysis"), self._single_tokens)
+
     def draft(self) -> Draft:
         """The whole draft, by the plan that fits."""
-        size = sum(self._sizes)
-        if size <= min(self._room("analysis"), self._single_tokens):
+        if self.fits_one_call:
             try:
                 return self._single()
             except (TooLongError, TruncatedError) as error:

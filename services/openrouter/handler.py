@@ -21,6 +21,7 @@ from services.openrouter.settings import AnalyzeSettings
 from services.openrouter.show_notes import show_notes
 from services.openrouter.source import read_transcript
 from sidelinja_jobs import Context, Job
+from sidelinja_jobs.errors import HandlerError
 
 CHECKING, WRITING = 0.95, 0.98
 
@@ -47,6 +48,8 @@ class Analyzer:
         self._look_at_model(ctx)
         asker = Asker(job.id, language, frozenset(payload.wants), payload.hints, self._model.context_tokens)
         analyst = Analyst(self._model, job, ctx, asker, transcript, blocks, single_tokens=self._settings.single_tokens)
+        if not analyst.fits_one_call:
+            self._require_context()
         draft = analyst.draft()
         ctx.progress(CHECKING, "checking the answer against the transcript")
         checked = check_draft(draft, blocks, transcript, payload)
@@ -60,6 +63,15 @@ class Analyzer:
             result["outputs"] = {}
         result["provenance"]["duration_ms"] = round((time.monotonic() - started) * 1000)
         return result
+
+    def _require_context(self) -> None:
+        """Raises HandlerError where the context would be a guess: the parts would be others than in another run."""
+        if not self._model.catalogue.is_known and not self._model.client.profile.context_tokens:
+            raise HandlerError(
+                "the catalogue of models could not be had, so nobody knows how much of the transcript fits into one "
+                "call. Next: wait, or set OPENROUTER_CONTEXT_TOKENS",
+                error_class="upstream",
+            )
 
     def _look_at_model(self, ctx: Context) -> None:
         """Once per process: says what a person should know of the model before it is asked."""

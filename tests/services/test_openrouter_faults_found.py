@@ -22,6 +22,8 @@ from tests.databases import Database
 from tests.openrouter_standin import Endpoint, Model, StandIn, faults
 from tests.openrouter_standin.wire import json_reply
 from tests.services.asking_support import GOOD, Asking, each_asking
+from tests.services.openrouter_service import OpenrouterService
+from tests.worker_processes import WorkerProcesses
 
 CHEAP = Endpoint("Cheap", "0.0000001", "0.0000001", collects=True)
 DEAR = Endpoint("Dear", "0.0000029", "0.0000145")
@@ -166,3 +168,19 @@ def test_an_answer_that_comes_slowly_is_no_standstill(asking: Asking, standin: S
     assert ended - started > 0.8
     moments = [started, *seen, ended]
     assert max(late - early for early, late in itertools.pairwise(moments)) < 0.7
+
+
+def test_a_long_transcript_is_not_asked_in_small_parts_because_the_catalogue_is_away(
+    database: Database, worker_process: WorkerProcesses, standin: StandIn
+) -> None:
+    """Its context would be guessed: many calls for one, and what an earlier run has paid for would not be found."""
+    service = OpenrouterService(database, worker_process, standin)
+    standin.script_path("GET", "/models", *AWAY)
+    service.start()
+    sentence = "Vi har snakket med folk som bor langs kysten, og de forteller at båten sjelden kommer når den skal. "
+    job_id = database.enqueue("openrouter_analyze", {"text": sentence * 1200})
+
+    seen = service.wait_until_settled(job_id)[job_id]
+
+    assert (seen.job["status"], seen.job["error_class"], seen.chats) == ("retry", "upstream", [])
+    assert "catalogue" in seen.job["error_msg"]
