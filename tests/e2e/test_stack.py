@@ -98,6 +98,20 @@ def test_transcript_is_analyzed_as_soon_as_there_is_a_key(stack: RunningStack, t
     assert standin.key not in logs + told
 
 
+def test_paste_becomes_markdown_and_a_log_statistics(stack: RunningStack, samples: Path) -> None:
+    clip = stack.compose(
+        "run", "--rm", "-T", "jobs", "clip", input="Les også: Noe annet\n\nFerga går.\nDel på Facebook\n"
+    )
+    stack.environ["CADDY_LOG_DIR"] = str(samples / "caddy" / "2.11.7")
+    stack.compose("up", "--detach", "--no-deps", "--wait", "stats")
+    job_id = stack.compose("run", "--rm", "-T", "jobs", "stats", "run").partition(":")[0]
+    stack.wait_for(job_id, "completed")
+    (day,) = stack.jobs("stats", "days")
+
+    assert clip == "# Ferga går."
+    assert (day["downloads"], day["listeners"]) == (14, 12)  # no lengths are known: whole files alone count
+
+
 def test_two_jobs_run_at_once_on_two_workers(two_workers: RunningStack) -> None:
     for name in ("first.mp3", "second.mp3"):
         add(two_workers, name)
