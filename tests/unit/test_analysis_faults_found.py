@@ -19,12 +19,12 @@ from services.openrouter.blocks import make_blocks
 from services.openrouter.chapters import Candidate, make_chapters
 from services.openrouter.files import find_target
 from services.openrouter.names import Names
-from services.openrouter.payload import AnalyzePayload, Hints, SegmentPayload
+from services.openrouter.payload import MOST_SEGMENTS, AnalyzePayload, Hints, SegmentPayload
 from services.openrouter.prose import Prose
 from services.openrouter.quotations import make_quotations
 from services.openrouter.show_notes import escape
 from services.openrouter.source import wait_seconds
-from services.openrouter.transcript import MOST_SEGMENTS, Segment, Transcript, from_payload, from_result
+from services.openrouter.transcript import Segment, Transcript, from_payload, from_result
 from sidelinja_jobs import PermanentError
 from tests.services.openrouter_analyst import NORWEGIAN
 from tests.unit.analysis_support import Scripted, analysed, empty_answer
@@ -87,11 +87,12 @@ def test_a_result_that_is_one_is_read(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize("text", ["\u200b\u200b", "...", " … – «» !", "\u202e", "♪ ♪"])
 def test_a_transcript_without_a_letter_is_empty_and_nothing_is_paid(text: str) -> None:
     segments = (SegmentPayload(start=0, end=3, text=text),)
-    for make in (
+    makes: tuple[Callable[[], Transcript], ...] = (
         lambda: from_payload(AnalyzePayload(text=text)),
         lambda: from_payload(AnalyzePayload(segments=segments)),
         lambda: from_result(result(segments=[ROW | {"text": text}])),
-    ):
+    )
+    for make in makes:
         with pytest.raises(PermanentError) as caught:
             make()
         assert caught.value.error_class == "empty_transcript"
