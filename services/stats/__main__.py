@@ -52,6 +52,7 @@ def set_up(worker_settings: WorkerSettings, every_minutes: int) -> None:
         try:
             with connect(worker_settings, name="jobbko stats_parse set up") as conn:
                 conn.execute(SQL["set_up"], {"every_minutes": every_minutes})
+                conn.execute(SQL["sweep"])
             return
         except SettingsError:
             return  # the worker says it and ends

@@ -10,6 +10,10 @@ select name, folder, base_name, hosts, media_prefix, feed_paths, show, shows_by_
 -- name: set_up
 select stats.set_up(make_interval(mins => %(every_minutes)s))
 
+-- name: sweep
+-- Queues the schedule's first run now, not at some worker's next sweep.
+select * from sweep_jobs()
+
 -- name: lock_source
 -- The second of two parsers of a source waits here for the first one's commit, and then sees its position.
 select name from stats.source where name = %(source)s for update

@@ -20,10 +20,11 @@ def test_a_fresh_worker_makes_source_and_schedule_and_counts_when_it_is_told_to(
 ) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
+    database.rows("update job_type set lease_seconds = 4 where name = 'stats_parse'")  # it sweeps every second
     environ = {"STATS_LOG_ROOT": str(logs), "MEDIA_ROOT": str(tmp_path / "none"), "STATS_COUNTRY_FILE": "/nowhere.mmdb"}
     worker = worker_process.start_command(database, COMMAND, "worker_stats", environ)
     planned = "select * from job_queue where unique_key = 'schedule:podcast statistics' and status = 'pending'"
-    (run,) = wait_until(lambda: database.rows(planned), 40)
+    (run,) = wait_until(lambda: database.rows(planned), 20)
     assert run["scheduled_for"] > run["created_at"]
 
     (logs / "access.log").write_bytes(line() + line(agent="Googlebot/2.1"))
@@ -33,7 +34,7 @@ def test_a_fresh_worker_makes_source_and_schedule_and_counts_when_it_is_told_to(
     result = database.job(run["id"])["result"]
     assert (result["lines"], result["excluded"], result["warnings"]) == (2, {"bot": 1}, [MISSING])
     assert database.value("select sum(downloads) from stats.download_day") == 1
-    assert wait_until(lambda: database.rows(planned), 40)[0]["id"] != run["id"]
+    assert wait_until(lambda: database.rows(planned), 20)[0]["id"] != run["id"]
     worker.terminate()
     assert worker.wait() == 0
 
