@@ -108,6 +108,18 @@ def test_r28_the_listeners_of_a_show_are_not_the_sum_over_its_episodes(stats: St
     assert (stats.downloads(), stats.database.value("select listeners from stats.listener_day")) == (6, 2)
 
 
+def test_r29_listeners_are_told_by_the_day_alone_and_nothing_adds_days_up(stats: Stats) -> None:
+    stats.write(line(), line(at=NOON - timedelta(days=1)))
+    stats.run()
+
+    rows = stats.database.rows("select listeners from stats.listener_day")
+    told_in = stats.database.rows(
+        "select table_name from information_schema.columns where table_schema = 'stats' and column_name ~ 'listeners'"
+    )
+    assert [row["listeners"] for row in rows] == [1, 1]  # the same person, under two keys
+    assert told_in == [{"table_name": "listener_day"}]
+
+
 def test_r31_an_address_with_too_many_episodes_is_told_and_only_left_out_when_configured(
     database: Database, tmp_path: Path
 ) -> None:
