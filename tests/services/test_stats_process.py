@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from services.stats.countries import MISSING, open_countries
+from services.stats.countries import MISSING
 from sidelinja_jobs.job_type import JobType
 from tests.databases import ROOT, Database
 from tests.unit.stats_support import line
@@ -77,11 +77,3 @@ def test_its_rules_are_those_of_its_folder() -> None:
     job_type = JobType.load(ROOT / "services" / "stats")
 
     assert (job_type.name, job_type.role, job_type.keep_completed_days) == ("stats_parse", "worker_stats", 30)
-
-
-def test_without_a_database_of_countries_there_are_none_and_that_is_no_fault(tmp_path: Path) -> None:
-    (tmp_path / "broken.mmdb").write_bytes(b"x" * 5000)
-
-    assert open_countries(None) == (None, None)
-    assert open_countries(tmp_path / "none.mmdb") == (None, MISSING)
-    assert open_countries(tmp_path / "broken.mmdb") == (None, MISSING)
