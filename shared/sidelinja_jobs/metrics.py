@@ -97,12 +97,16 @@ class WorkerMetrics:
             self.last_completed.set_to_current_time()
 
 
-@cache
 def count_child_ends(job_type: str) -> Callable[[str], None]:
     """For `ChildProcess(on_end=…)`: counts jobqueue_child_restarts_total by reason."""
-    restarts = Counter("jobqueue_child_restarts_total", "Ends of child processes", ["job_type", "reason"])
-    by_reason = {reason: restarts.labels(job_type, reason) for reason in CHILD_ENDS}
+    by_reason = {reason: _child_restarts().labels(job_type, reason) for reason in CHILD_ENDS}
     return lambda reason: by_reason[reason].inc()
+
+
+@cache
+def _child_restarts() -> Counter:
+    """Made by the first worker that has a child: others do not show it. One of a name per process."""
+    return Counter("jobqueue_child_restarts_total", "Ends of child processes", ["job_type", "reason"])
 
 
 def serve_metrics(port: int, host: str) -> None:
