@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -29,7 +31,7 @@ def answers(dsn: str) -> bool:
     return True
 
 
-@pytest.fixture
+@contextmanager
 def container_dsn() -> Iterator[str]:
     """The superuser's DSN of a throw-away container of the database's image."""
     image = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["db"]["image"]
@@ -46,18 +48,35 @@ def container_dsn() -> Iterator[str]:
         docker("kill", container)
 
 
+@contextmanager
+def running_tests(files: list[str], dsn: str, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    with log.open("wb") as output:
+        tests = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
+            cwd=ROOT,
+            env={**os.environ, "JOBBKO_TEST_DATABASE_URL": dsn},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield tests
+    finally:
+        tests.kill()
+        tests.wait()
+
+
 @pytest.mark.timeout(900)
-def test_queue_behaves_the_same_on_the_stacks_postgres(container_dsn: str) -> None:
-    with psycopg.connect(container_dsn) as conn:
-        assert conn.info.server_version // 10000 == 17
+def test_queue_behaves_the_same_on_the_stacks_postgres(tmp_path: Path) -> None:
+    """Two servers with every second file each, at once: these tests wait more than they work."""
+    files = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/queue/test_*.py"))
+    logs = [tmp_path / "even", tmp_path / "odd"]
+    with ExitStack() as undo:
+        running = []
+        for number, log in enumerate(logs):
+            dsn = undo.enter_context(container_dsn())
+            with psycopg.connect(dsn) as conn:
+                assert conn.info.server_version // 10000 == 17
+            running.append(undo.enter_context(running_tests(files[number::2], dsn, log)))
+        exit_codes = [tests.wait() for tests in running]
 
-    tests = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/queue"],
-        cwd=ROOT,
-        env={**os.environ, "JOBBKO_TEST_DATABASE_URL": container_dsn},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-    assert tests.returncode == 0, tests.stdout[-8000:]
+    assert exit_codes == [0, 0], "\n".join(log.read_text(errors="replace")[-8000:] for log in logs)
