@@ -1,9 +1,17 @@
 """The worker's process: `python -m services.research`."""
 
+import contextlib
 import signal
 import sys
 from pathlib import Path
 
+from openrouter_client.asking import LanguageModel
+from openrouter_client.catalogue import Catalogue
+from openrouter_client.metrics import ModelMetrics
+from openrouter_client.profile import Profile
+from openrouter_client.settings import ClientSettings
+from openrouter_client.transport import Client
+from services.research.enrichment import ModelEnricher
 from services.research.handler import Researcher
 from services.research.payload import ClipPayload
 from services.research.settings import ResearchSettings
@@ -14,7 +22,7 @@ EXIT_CONFIG = 78  # sysexits.h EX_CONFIG
 
 
 def main() -> int:
-    """Checks the settings and works; returns the exit code."""
+    """Checks the settings and works; returns the exit code. Without a key it cleans, and says so."""
     configure_logging()
     job_type = JobType.load(Path(__file__).parent)
     log = get_logger(job_type=job_type.name)
@@ -24,14 +32,16 @@ def main() -> int:
         worker_settings = load_settings(WorkerSettings)
         configure_logging(worker_settings.log_format, worker_settings.log_level)
         settings = load_settings(ResearchSettings)
+        client_settings = load_settings(ClientSettings)
     except SettingsError as error:
         log.error("cannot start", problem=str(error))
         return EXIT_CONFIG
-    researcher = Researcher(settings)
-    try:
-        return run_worker(researcher.handle, ClipPayload, job_type, settings=worker_settings)
-    finally:
-        researcher.close()
+    profile = Profile.from_settings(client_settings)
+    log.info("model configured", model=profile.model, server=profile.base_url, is_usable=profile.is_usable)
+    with contextlib.closing(Client(profile, client_settings)) as client:
+        model = LanguageModel(client, Catalogue(client), client_settings, metrics=ModelMetrics(profile.model))
+        with contextlib.closing(Researcher(settings, ModelEnricher(model, profile.model))) as researcher:
+            return run_worker(researcher.handle, ClipPayload, job_type, settings=worker_settings)
 
 
 if __name__ == "__main__":

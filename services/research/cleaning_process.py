@@ -18,6 +18,7 @@ from sidelinja_jobs.metrics import count_child_ends
 TARGET = "services.research.cleaning_process:answer"
 JOB_TYPE = "research_clip"
 MOST_LINES = 100_000
+_LARGE_LETTERS = 2_000_000  # a process that read so much is ended at once: its clip takes the worker as much memory
 _GROWN_BYTES = 120 << 20  # memory that an idle process keeps after a large paste: above this it is renewed
 
 
@@ -44,6 +45,7 @@ class Cleaner:
             on_end=count_child_ends(JOB_TYPE),
         )
         self._jobs = 0
+        self._has_read_much = False
 
     @property
     def pid(self) -> int | None:
@@ -57,6 +59,7 @@ class Cleaner:
             PermanentError: it takes longer, or more memory, than a paste may (too_complex), or is too long.
             HandlerError: the process died for another reason (child_died).
         """
+        self._has_read_much = len(paste.text) + len(paste.html or "") > _LARGE_LETTERS
         try:
             clip: Clip = msgspec.json.decode(self._child.call(paste, timeout_seconds=self._settings.clean_seconds))
         except ChildTimeoutError as error:
@@ -71,10 +74,10 @@ class Cleaner:
         return clip
 
     def between_jobs(self) -> None:
-        """Ends a process that did its number of jobs, or grew; the next job starts another."""
+        """Ends a process that did its number of jobs, read a large paste or grew; the next job starts another."""
         self._jobs += 1
         is_due = self._settings.clean_max_jobs and self._jobs >= self._settings.clean_max_jobs
-        if is_due or self._child.rss_bytes > _GROWN_BYTES:
+        if is_due or self._has_read_much or self._child.rss_bytes > _GROWN_BYTES:
             self._child.recycle()
             self._jobs = 0
 

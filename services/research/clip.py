@@ -35,6 +35,7 @@ def make_clip(paste: Paste) -> Clip:
     return {
         "schema_version": SCHEMA_VERSION,
         "mode_used": "offline",
+        "output_language": None,
         "kind": draft.kind,
         "title": title,
         "source": source,
@@ -52,12 +53,15 @@ def make_clip(paste: Paste) -> Clip:
         "facts": [],
         "quotes": [],
         "headings": [],
+        "ungrounded": [],
         "quality": {
             "characters": len(written.text),
             "characters_removed": sum(len(line.source) for line in draft.lines if not line.is_kept),
             "injection_suspected": injection_suspected(written.text),
+            "ungrounded": {},
             "warnings": draft.warnings,
         },
+        "provenance": None,
     }
 
 

@@ -1,7 +1,8 @@
 """The handler of research_clip: a paste in, a clean structured clip out.
 
 Stage A (cleaner.py and its neighbours) always runs, in a process of its own. Stage B, a model that describes what
-stage A left, fits in at `Enricher`: it gets the finished clip and gives it back with its own fields filled.
+stage A left, is behind `Enricher`. What keeps a model from answering is this job's matter alone: the type is never
+paused for it, since jobs of the other modes need no model.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -12,18 +13,27 @@ from services.research.cleaning_process import Cleaner
 from services.research.clip import Clip
 from services.research.payload import MOST_HTML_BYTES, MOST_TEXT_BYTES, ClipPayload
 from services.research.settings import ResearchSettings
-from sidelinja_jobs import ComeBackLaterError, Context, Job, PermanentError
+from sidelinja_jobs import ComeBackLaterError, Context, Job, PauseJobTypeError, PermanentError
+from sidelinja_jobs.errors import HandlerError
 
 NO_MODEL = "no_llm"
-_COME_BACK, _MOST_WAITS = timedelta(hours=1), 18
+NO_KEY = "no_api_key"
+# What a warning says beside no_llm of a model that is there and cannot be asked, by the class of the error.
+_WHY = {
+    "auth": "llm_key_refused",
+    "credits": "llm_credit_spent",
+    "key_limit": "llm_credit_spent",
+    "budget_exceeded": "llm_budget_spent",
+}
+_COME_BACK, _MOST_WAITS, _MOST_WAITS_AUTO = timedelta(hours=1), 18, 6
 
 
 class Enricher(Protocol):
     """Stage B: a model that adds summary, topics, claims and facts to a clip, and never changes its text."""
 
     @property
-    def is_usable(self) -> bool:
-        """Whether there is a model to ask."""
+    def problem(self) -> str | None:
+        """The error class of what speaks against asking now; None where nothing does."""
         ...
 
     def enrich(self, clip: Clip, job: Job[ClipPayload], ctx: Context) -> Clip:
@@ -47,20 +57,54 @@ class Researcher:
         payload = job.payload
         _require_size("text", payload.text, MOST_TEXT_BYTES)
         _require_size("html", payload.html or "", MOST_HTML_BYTES)
-        can_ask = self._enricher is not None and self._enricher.is_usable
-        if payload.mode == "full" and not can_ask:
-            _wait_for_model(ctx)
+        if payload.mode == "full" and (problem := self._problem):
+            _wait_for_model(ctx, problem)
         ctx.progress(0.0, "cleaning")
         try:
             clip = self._cleaner.clean(Paste(payload.text, payload.html, payload.source_url, payload.pasted_there))
         finally:
             self._cleaner.between_jobs()
-        if payload.mode != "clean_only":
-            if self._enricher is not None and can_ask:
-                clip = self._enricher.enrich(clip, job, ctx)
-            else:
-                clip["quality"]["warnings"].append(NO_MODEL)
+        if payload.mode == "full":
+            clip = self._described_or_wait(clip, job, ctx)
+        elif payload.mode == "auto":
+            clip = self._described_if_possible(clip, job, ctx)
         return {**clip, **payload.ids, "note": payload.note}
+
+    @property
+    def _problem(self) -> str | None:
+        return self._enricher.problem if self._enricher is not None else NO_KEY
+
+    def _described_or_wait(self, clip: Clip, job: Job[ClipPayload], ctx: Context) -> Clip:
+        try:
+            return self._enrich(clip, job, ctx)
+        except PauseJobTypeError as error:
+            _wait_for_model(ctx, error.error_class, error)
+
+    def _described_if_possible(self, clip: Clip, job: Job[ClipPayload], ctx: Context) -> Clip:
+        """The clip, with a model's fields where one answers in reasonable time: the cleaned text is worth having."""
+        if problem := self._problem:
+            return _offline(clip, problem)
+        reason: HandlerError
+        try:
+            return self._enrich(clip, job, ctx)
+        except (PauseJobTypeError, PermanentError) as error:
+            reason = error
+        except ComeBackLaterError as error:
+            if len(ctx.checkpoints()) < _MOST_WAITS_AUTO:
+                ctx.checkpoint({"waits_for": error.error_class})
+                raise
+            reason = error
+        except HandlerError as error:
+            if job.attempt < job.max_attempts:
+                raise
+            reason = error
+        ctx.log.warning("finished without a model", error_class=reason.error_class, reason=str(reason)[:500])
+        return _offline(clip, reason.error_class)
+
+    def _enrich(self, clip: Clip, job: Job[ClipPayload], ctx: Context) -> Clip:
+        if self._enricher is None:
+            raise RuntimeError("no model was given")
+        return self._enricher.enrich(clip, job, ctx)
 
 
 def _require_size(name: str, text: str, most: int) -> None:
@@ -72,14 +116,24 @@ def _require_size(name: str, text: str, most: int) -> None:
         )
 
 
-def _wait_for_model(ctx: Context) -> NoReturn:
-    """This job alone waits, since jobs of the other modes need no model; after most of a day it gives up.
+def _offline(clip: Clip, problem: str) -> Clip:
+    """The clip as it is, saying that no model described it, and why where that is not for want of a key."""
+    why = [] if problem == NO_KEY else [_WHY.get(problem, f"llm_failed: {problem}")]
+    warnings = [*clip["quality"]["warnings"], NO_MODEL, *why]
+    return {**clip, "quality": {**clip["quality"], "warnings": warnings}}
+
+
+def _wait_for_model(ctx: Context, problem: str, error: PauseJobTypeError | None = None) -> NoReturn:
+    """This job alone waits; after most of a day it gives up.
 
     The queue's own bound (20 times, 24 hours) would end the job without saying that a key is missing.
     """
     reason = "mode full needs a language model, and none is set up here. Next: give a key (make key), or use mode auto"
+    if problem != NO_KEY:
+        told = error or f"the model cannot be asked now ({problem}). Next: see the worker's log"
+        reason = f"mode full needs a language model: {told}, or use mode auto"
     if len(ctx.checkpoints()) >= _MOST_WAITS:
         ctx.drop_checkpoints()
-        raise PermanentError(f"{reason}; waited {_MOST_WAITS} times", error_class="no_api_key")
-    ctx.checkpoint({"waits_for": "no_api_key"})
-    raise ComeBackLaterError(reason, until=datetime.now(UTC) + _COME_BACK, error_class="no_api_key")
+        raise PermanentError(f"{reason}; waited {_MOST_WAITS} times", error_class=problem)
+    ctx.checkpoint({"waits_for": problem})
+    raise ComeBackLaterError(reason, until=datetime.now(UTC) + _COME_BACK, error_class=problem)

@@ -32,6 +32,10 @@ class ClipPayload(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
     tema_id: Annotated[Id, msgspec.Meta(description="ids of the surrounding system are passed on unchanged")] = None
     clip_id: Id = None
     episode_id: Id = None
+    enrich_job_id: (
+        Annotated[str, msgspec.Meta(max_length=36, description="the job whose clip this one lets a model describe")]
+        | None
+    ) = None
 
     def __post_init__(self) -> None:
         if not self.text.strip() and not (self.html or "").strip():
@@ -52,5 +56,10 @@ class ClipPayload(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
     @property
     def ids(self) -> dict[str, str | int]:
         """The ids that were given."""
-        named = {"tema_id": self.tema_id, "clip_id": self.clip_id, "episode_id": self.episode_id}
+        named: dict[str, Id] = {
+            "tema_id": self.tema_id,
+            "clip_id": self.clip_id,
+            "episode_id": self.episode_id,
+            "enrich_job_id": self.enrich_job_id,
+        }
         return {name: value for name, value in named.items() if value is not None}
