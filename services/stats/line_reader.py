@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from services.stats.lines import LONGEST_LINE
-from services.stats.log_files import NOT_READY, LogFile, LogTroubleError
+from services.stats.log_files import NOT_READY, LogFile, LogTroubleError, fingerprint_of
 
 # So small that decoded lines stay in the processor's cache: pieces of 1 MiB took 1.7 times as long (make bench-stats).
 PIECE_BYTES = 64 << 10
@@ -32,7 +32,7 @@ class LineReader:
         """Opens the file; `end` is where to stop, its end as it is now where none is given.
 
         Raises:
-            FileNotFoundError: it is gone.
+            FileNotFoundError: it is gone, or another file has its name by now.
             LogTroubleError: "unreadable", or "truncated" when it is shorter than `offset`.
         """
         self._file = file
@@ -42,6 +42,14 @@ class LineReader:
             raise
         except OSError as error:
             raise LogTroubleError("unreadable", f"cannot read {file.path}: {error.strerror}") from error
+        try:
+            # Caddy may have rolled its log since the folder was listed: the name does not say which file this is.
+            is_the_same = fingerprint_of(self._raw, is_gzip=file.is_gzip) == file.fingerprint
+        except (*NOT_READY, OSError):
+            is_the_same = False
+        if not is_the_same:
+            self.close()
+            raise FileNotFoundError(f"{file.path} is another file now")
         self._plain: BinaryIO = gzip.GzipFile(fileobj=self._raw) if file.is_gzip else self._raw  # type: ignore[assignment]
         self.offset = offset
         self.leftover = b""  # a whole line at most; of a longer one its beginning

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from services.stats.lines import LONGEST_LINE
 
@@ -98,12 +99,18 @@ def _looked_at(path: Path, *, is_live: bool) -> LogFile | None:
         )
     with path.open("rb") as raw:
         status = os.fstat(raw.fileno())
-        is_gzip = raw.read(2) == GZIP_MAGIC
-        raw.seek(0)
-        first = gzip.GzipFile(fileobj=raw).readline(LONGEST_LINE) if is_gzip else raw.readline(LONGEST_LINE)
-    if not first.endswith(b"\n") and len(first) < LONGEST_LINE:
-        return None
-    return LogFile(path, hashlib.sha256(first).digest(), is_live, is_gzip, status.st_size)
+        is_gzip = raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        fingerprint = fingerprint_of(raw, is_gzip=is_gzip)
+    return None if fingerprint is None else LogFile(path, fingerprint, is_live, is_gzip, status.st_size)
+
+
+def fingerprint_of(raw: BinaryIO, *, is_gzip: bool) -> bytes | None:
+    """The identity of an open file, None while it has no whole line; the file stands at its start again."""
+    raw.seek(0)
+    first = gzip.GzipFile(fileobj=raw).readline(LONGEST_LINE) if is_gzip else raw.readline(LONGEST_LINE)
+    raw.seek(0)
+    is_whole = first.endswith(b"\n") or len(first) >= LONGEST_LINE
+    return hashlib.sha256(first).digest() if is_whole else None
 
 
 def _each_once(files: list[LogFile], troubles: list[LogTroubleError]) -> Iterator[LogFile]:

@@ -146,6 +146,27 @@ def test_an_inode_that_is_used_again_means_nothing(stats: Stats) -> None:
     assert (result["lines"], result["lost_bytes"], stats.downloads()) == (9, 0, 14)
 
 
+def test_a_log_that_is_rolled_between_the_look_and_the_opening_is_not_taken_for_the_new_one(
+    stats: Stats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by killing workers during rotation: the new file's lines were counted at the old one's position."""
+    live = stats.write(*some(5))
+    look = parsing.find_log_files
+
+    def look_and_roll(*arguments: Any) -> Any:
+        found = look(*arguments)
+        live.rename(stats.logs / ROLLED)
+        stats.write(*some(7, 100))
+        return found
+
+    monkeypatch.setattr(parsing, "find_log_files", look_and_roll)
+    assert stats.run()["lines"] == 0
+    monkeypatch.setattr(parsing, "find_log_files", look)
+
+    assert (stats.run()["lines"], stats.downloads()) == (12, 12)
+    assert {name: state for name, (_, state) in stats.files().items()} == {ROLLED: "done", "access.log": "live"}
+
+
 def test_a_file_that_is_shorter_than_what_was_read_is_told_and_left_alone(stats: Stats) -> None:
     live = stats.write(*some(5))
     stats.run()
