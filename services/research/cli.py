@@ -51,8 +51,8 @@ def clip(file: str, html: bool, enrich: str | None, no_wait: bool, as_json: bool
     if enrich is None:
         is_html = html or Path(file).suffix.lower() in (".html", ".htm")
         payload = _payload(_read(file), is_html=is_html, **fields)
-    elif file != "-" or html:
-        raise RefusedError("--enrich takes the paste of that job, and no other", "leave the file out")
+    elif file != "-" or html or any(fields[name] for name in ("url", "tema", "note")) or fields["mode"] != "auto":
+        raise RefusedError("--enrich takes the paste of that job as it was", "leave the file and its options out")
     with open_database() as database:
         if enrich is not None:
             original = database.row("show_job", WholeJobRow, id=find_job(database, enrich))

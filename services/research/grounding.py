@@ -73,8 +73,12 @@ class Grounder:
     def entities(self, answers: Iterable[EntityAnswer]) -> list[Row]:
         """Names that stand in the text, each once, with the places."""
         rows: list[Row | None] = []
+        seen: set[str] = set()
         for answer in answers:
             name = self._words.line(answer.name, 120)
+            if name.casefold() in seen:
+                continue
+            seen.add(name.casefold())
             spans = [{"start": span.start, "end": span.end} for span in self._mentions(name)]
             kind = answer.type if answer.type in ENTITY_TYPES else "other"
             row: Row = {"name": name, "type": kind}
