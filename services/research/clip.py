@@ -54,14 +54,18 @@ def make_clip(paste: Paste) -> Clip:
         "quotes": [],
         "headings": [],
         "ungrounded": [],
-        "quality": {
-            "characters": len(written.text),
-            "characters_removed": sum(len(line.source) for line in draft.lines if not line.is_kept),
-            "injection_suspected": injection_suspected(written.text),
-            "ungrounded": {},
-            "warnings": draft.warnings,
-        },
+        "quality": _quality(draft, written),
         "provenance": None,
+    }
+
+
+def _quality(draft: Draft, written: Written) -> dict[str, Any]:
+    return {
+        "characters": len(written.text),
+        "characters_removed": sum(len(line.source) for line in draft.lines if not line.is_kept),
+        "injection_suspected": injection_suspected(written.text),
+        "ungrounded": {},
+        "warnings": draft.warnings,
     }
 
 

@@ -17,7 +17,7 @@ _NUMBER = re.compile(
     r"|\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+[.,:]\d+|\d+)"
 )
 _MINUS = re.compile(r"(?:(?<![\w%)])[-−]|\bminus )$", re.IGNORECASE)
-_WORD = re.compile(r"[^\W\d_]+|[%‰]")
+_WORD = re.compile(r"[^\W\d_]+|[%‰½⅓⅔¼¾]")
 _MOST_DIGITS = 40
 
 
@@ -40,6 +40,7 @@ _SCALE_ROWS = (
     ("tusen thousand", {"10^3"}),
     ("million millionar millioner millions mill", {"10^6"}),
     ("milliard milliardar milliarder mrd", {"10^9"}),
+    *((sign, {sign}) for sign in "½⅓⅔¼¾"),
     ("billion billionar billioner billions", {"10^9", "10^12"}),
 )
 _SCALES = {word: frozenset(meanings) for words, meanings in _SCALE_ROWS for word in words.split()}

@@ -11,7 +11,7 @@ from openrouter_client.language import is_language
 from sidelinja_jobs.cli.exits import ExitCode
 from tests.command_line import Jobs
 from tests.databases import Database
-from tests.openrouter_standin import ChatCall, StandIn
+from tests.openrouter_standin import ChatCall, StandIn, faults
 from tests.services.test_research_job import JOB_TYPE, MODEL_FIELDS, Research
 from tests.unit.test_clip_enrich_injection import INJECTIONS
 from tests.waiting import wait_until
@@ -209,6 +209,27 @@ def test_long_clip_is_asked_about_in_parts(research: Describing) -> None:
     assert clip["quotes"][-1]["quote"] == filler[-1]
     assert len(clip["headings"]) == clip["provenance"]["parts"]
     assert clip["quality"]["warnings"] == []
+
+
+def test_run_after_a_failure_asks_only_what_was_not_answered(research: Describing) -> None:
+    research.start(OPENROUTER_CONTEXT_TOKENS="9000")
+    failed: list[bool] = []
+
+    def fails_once(call: ChatCall) -> str:
+        if not failed:
+            failed.append(True)
+            research.standin.script(faults.upstream(502, "bad gateway"))
+        return describer(call)
+
+    research.standin.answers(fails_once)
+    text = "\n\n".join([*TEXT["nb"], *(f"Avsnitt {n} sier at det skal bli nye båter på kysten." for n in range(120))])
+    job_id = research.enqueue(text=text)
+    wait_until(lambda: research.database.rows("select * from job_attempt where job_id = %s", job_id), 30)
+    research.database.rows("update job_queue set scheduled_for = now() where id = %s returning id", job_id)
+
+    provenance = research.wait(job_id)["result"]["provenance"]
+
+    assert (provenance["reused_answers"], provenance["calls"]) == (1, research.standin.billed_count)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from services.research.figures import figures_in
         ("50 prosent", "50 % av båtene"),
         ("3 millioner", "3 mill. kroner"),
         ("billion 2", "2 milliarder kroner"),
+        ("2½", "2½ time"),
         ("et tall som ikke står der", "et helt annet"),
     ],
 )
@@ -58,11 +59,12 @@ def test_same_figure_is_found_however_it_is_written(said: str, quote: str) -> No
         ("2024-05-01", "vedtatt i går"),
         ("juni", "i mai i år"),
         ("fredag", "på torsdag"),
+        ("2½", "2¼ time"),
     ],
 )
 def test_another_figure_is_not_found(said: str, quote: str) -> None:
     assert not figures_in(quote).holds(figures_in(said))
 
 
-def test_words_that_are_numbers_in_another_language_alone_do_not_count() -> None:
-    assert figures_in("en brann ombord").holds(figures_in("the fire may spread to two rooms".replace("two ", "")))
+def test_words_that_are_numbers_in_another_language_do_not_count() -> None:
+    assert figures_in("en brann ombord").holds(figures_in("the fire may spread to the rooms"))
