@@ -101,7 +101,7 @@ def test_only_the_network_egress_leads_out_and_only_for_who_needs_it() -> None:
     masquerade = "com.docker.network.bridge.enable_ip_masquerade"
     assert COMPOSE["networks"]["frontend"] == {"driver_opts": {masquerade: "false"}}
     assert {name for name in SERVICES if "egress" in SERVICES[name].get("networks", [])} == {
-        "model", "openrouter",
+        "model", "openrouter", "research",
     }  # fmt: skip
     assert {name for name in SERVICES if "networks" not in SERVICES[name]} == {"secrets", "add"}
     assert all("network_mode" in SERVICES[name] for name in ("secrets", "add"))

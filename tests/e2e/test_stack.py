@@ -92,7 +92,7 @@ def test_transcript_is_analyzed_as_soon_as_there_is_a_key(stack: RunningStack, t
 
     assert "OPENROUTER_API_KEY" in paused
     assert analysis[1:] == ["pending", "0"]
-    assert "stored for worker_openrouter" in told
+    assert "stored for worker_openrouter, worker_research" in told
     assert job["result"]["provenance"]["model_used"] == "google/gemini-2.5-flash"
     assert standin.billed_count == 1
     assert standin.key not in logs + told
