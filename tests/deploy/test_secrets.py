@@ -131,10 +131,11 @@ def give(volume: Path, text: str) -> tuple[int, str]:
 
 
 def test_a_key_is_stored_as_it_was_copied_and_never_shown(tmp_path: Path) -> None:
-    assert give(tmp_path, " sk-or-v1-abc \n") == (0, "secrets: openrouter_api_key stored for worker_openrouter, worker_research\n")
+    readers = "worker_openrouter, worker_research"
+    assert give(tmp_path, " sk-or-v1-abc \n") == (0, f"secrets: openrouter_api_key stored for {readers}\n")
     assert contents(tmp_path)["worker_openrouter/openrouter_api_key"] == "sk-or-v1-abc"
 
-    assert give(tmp_path, "\n") == (0, "secrets: openrouter_api_key taken away for worker_openrouter, worker_research\n")
+    assert give(tmp_path, "\n") == (0, f"secrets: openrouter_api_key taken away for {readers}\n")
     assert contents(tmp_path)["worker_openrouter/openrouter_api_key"] == ""
 
 
