@@ -5,14 +5,9 @@ import signal
 import sys
 from pathlib import Path
 
-from openrouter_client.asking import LanguageModel
-from openrouter_client.catalogue import Catalogue
-from openrouter_client.metrics import ModelMetrics
 from openrouter_client.profile import Profile
 from openrouter_client.settings import ClientSettings
-from openrouter_client.transport import Client
-from services.research.enrichment import ModelEnricher
-from services.research.handler import Researcher
+from services.research.handler import Enricher, Researcher
 from services.research.payload import ClipPayload
 from services.research.settings import ResearchSettings
 from sidelinja_jobs import JobType, SettingsError, WorkerSettings, load_settings, run_worker
@@ -38,10 +33,23 @@ def main() -> int:
         return EXIT_CONFIG
     profile = Profile.from_settings(client_settings)
     log.info("model configured", model=profile.model, server=profile.base_url, is_usable=profile.is_usable)
-    with contextlib.closing(Client(profile, client_settings)) as client:
-        model = LanguageModel(client, Catalogue(client), client_settings, metrics=ModelMetrics(profile.model))
-        with contextlib.closing(Researcher(settings, ModelEnricher(model, profile.model))) as researcher:
-            return run_worker(researcher.handle, ClipPayload, job_type, settings=worker_settings)
+    with contextlib.ExitStack() as stack:
+        enricher = _make_enricher(profile, client_settings, stack) if profile.is_usable else None
+        researcher = stack.enter_context(contextlib.closing(Researcher(settings, enricher)))
+        return run_worker(researcher.handle, ClipPayload, job_type, settings=worker_settings)
+
+
+def _make_enricher(profile: Profile, settings: ClientSettings, stack: contextlib.ExitStack) -> Enricher:
+    """Imports the client only where it is of use: it takes memory, which large pastes need."""
+    from openrouter_client.asking import LanguageModel
+    from openrouter_client.catalogue import Catalogue
+    from openrouter_client.metrics import ModelMetrics
+    from openrouter_client.transport import Client
+    from services.research.enrichment import ModelEnricher
+
+    client = stack.enter_context(contextlib.closing(Client(profile, settings)))
+    model = LanguageModel(client, Catalogue(client), settings, metrics=ModelMetrics(profile.model))
+    return ModelEnricher(model, profile.model)
 
 
 if __name__ == "__main__":

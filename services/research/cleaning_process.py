@@ -3,6 +3,7 @@
 The worker's side sends a paste and gets the clip as JSON text, so that nothing but bytes is taken from the process.
 """
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +19,8 @@ from sidelinja_jobs.metrics import count_child_ends
 TARGET = "services.research.cleaning_process:answer"
 JOB_TYPE = "research_clip"
 MOST_LINES = 100_000
-_LARGE_LETTERS = 2_000_000  # a process that read so much is ended at once: its clip takes the worker as much memory
-_GROWN_BYTES = 120 << 20  # memory that an idle process keeps after a large paste: above this it is renewed
+_LARGE_LETTERS = 300_000  # a process that read so much is ended at once: the clip, too, takes memory to be written
+_GROWN_BYTES = 64 << 20  # memory that an idle process keeps after a large paste: above this it is renewed
 
 
 def answer(paste: Paste, emit: Callable[[Any], None]) -> bytes:
@@ -60,6 +61,8 @@ class Cleaner:
             HandlerError: the process died for another reason (child_died).
         """
         self._has_read_much = len(paste.text) + len(paste.html or "") > _LARGE_LETTERS
+        if self._has_read_much:
+            _return_memory()
         try:
             clip: Clip = msgspec.json.decode(self._child.call(paste, timeout_seconds=self._settings.clean_seconds))
         except ChildTimeoutError as error:
@@ -84,6 +87,13 @@ class Cleaner:
     def close(self) -> None:
         """Ends the process."""
         self._child.close()
+
+
+def _return_memory() -> None:
+    """Gives back what reading a large payload took and no longer needs, so that the cleaner has room."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc alone has it
+    if trim is not None:
+        trim(0)
 
 
 def _too_complex(what: str) -> PermanentError:
