@@ -8,6 +8,7 @@ import contextlib
 import functools
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from tests.openrouter_standin import StandIn
 
 KEPT = ("JOBBKO_TEST_DATABASE_URL", "JOBBKO_DEMAND_CONTAINERS", "JOBBKO_LOCAL_LLM")
+
+# A shell that runs this in its background has Ctrl-C ignored, which the processes of the tests would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 for name in list(os.environ):
     if is_own(name) and name not in KEPT:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.databases import ROOT
+from tests.deploy.stack import JOB_TYPES
 from tests.e2e.running_stack import PROJECT, RunningStack, alone_on_this_machine
 from tests.openrouter_standin import StandIn
 from tests.waiting import wait_until
@@ -125,17 +126,19 @@ def test_two_jobs_run_at_once_on_two_workers(two_workers: RunningStack) -> None:
 
 def test_prometheus_sees_each_worker_with_its_own_metrics(two_workers: RunningStack) -> None:
     """Found by the name that all workers share, however many there are."""
-    live = set(two_workers.sql("select worker_id from worker where idle").split())
-    hosts = {container[:12] for container in two_workers.containers("whisper")}
+    hosts = {container[:12] for service in JOB_TYPES for container in two_workers.containers(service)}
+    assert len(hosts) == len(JOB_TYPES) + 1
 
     def seen() -> bool:
+        live = set(two_workers.sql("select worker_id from worker where idle").split())
         infos = two_workers.prometheus('jobqueue_worker_info * on (instance) group_left () (up{job="workers"} == 1)')
         return {info["metric"]["worker_id"] for info in infos} == {
             worker for worker in live if worker.partition(":")[0] in hosts
         }
 
-    wait_until(seen, 60, every=1, what="both workers, up, in Prometheus")
-    assert len({up["metric"]["instance"] for up in two_workers.prometheus('up{job="workers"} == 1')}) == 2
+    wait_until(seen, 60, every=1, what="every worker, up, in Prometheus")
+    instances = {up["metric"]["instance"] for up in two_workers.prometheus('up{job="workers"} == 1')}
+    assert len(instances) == len(hosts)
 
 
 def test_killed_worker_loses_nothing(two_workers: RunningStack, transcript: str) -> None:
