@@ -86,11 +86,6 @@ def union_of(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def covered_bytes(spans: Iterable[Span]) -> int:
-    """How many different bytes the spans cover."""
-    return sum(end - first for first, end in union_of(spans))
-
-
 def _placed(part: str, total: int) -> Span | None:
     found = _RANGE.fullmatch(part)
     if found is None or not (found[1] or found[2]):

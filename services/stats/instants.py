@@ -76,10 +76,6 @@ class Days:
         self._starts: list[float] = []
         self._days: list[date] = []
 
-    def day_of(self, seconds: float) -> date:
-        """The local date of an instant."""
-        return self.bounds_of(seconds)[2]
-
     def bounds_of(self, seconds: float) -> tuple[float, float, date]:
         """Start and end of the day around an instant, in seconds since 1970, and its date."""
         index = bisect_right(self._starts, seconds) - 1

@@ -71,7 +71,7 @@ class Store:
         conn.execute(SQL["add_file"], place)
         self._advance(conn, batch, place)
         generations = _open_days(conn, tally)
-        self._write_days(conn, tally, generations)
+        self.stage(conn, tally, generations)
         if tally.bad_lines:
             columns = zip(*((bad.offset, bad.reason, bad.sample) for bad in tally.bad_lines), strict=True)
             conn.execute(
@@ -94,10 +94,7 @@ class Store:
             raise PositionMovedError
 
     def stage(self, conn: Connection, tally: Tally, generations: Mapping[date, int]) -> None:
-        """Writes what a batch has of these days beside what they have, for `replace_day`."""
-        self._write_days(conn, tally, generations)
-
-    def _write_days(self, conn: Connection, tally: Tally, generations: Mapping[date, int]) -> None:
+        """Writes what a batch has of these days into their generations, without moving a position."""
         self._learn_keys(conn, generations)
         for day, today in tally.days.items():
             generation = generations.get(day)
@@ -187,11 +184,6 @@ class Hashes:
                 hashed = known[address.key] = fresh.digest()
             found.append(hashed)
         return b"".join(found)
-
-
-def _keyed(salt: bytes, kind: bytes) -> Any:
-    """The beginning of a hash, to be copied for each text: cheaper than to set one up anew."""
-    return blake2b(key=salt, digest_size=HASH_BYTES, person=kind)
 
 
 def window_columns(windows: dict[WindowKey, Window], hashes: Hashes) -> dict[str, Any]:

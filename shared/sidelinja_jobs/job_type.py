@@ -14,7 +14,7 @@ FILE_NAME = "job_type.toml"
 
 
 class JobType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Rules of one job type. Defaults are those of the table job_type."""
+    """Rules of one job type. Defaults are those of the table job_type, which has all but the drain and the secrets."""
 
     name: str
     role: str

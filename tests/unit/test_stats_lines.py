@@ -152,5 +152,5 @@ def test_a_day_of_the_clock_change_has_its_true_bounds() -> None:
         start, end, day = days.bounds_of(noon)
 
         assert (end - start) / 3600 == hours
-        assert days.day_of(start) == days.day_of(end - 0.001) == day
-        assert days.day_of(start - 0.001) < day < days.day_of(end)
+        assert days.bounds_of(start)[2] == days.bounds_of(end - 0.001)[2] == day
+        assert days.bounds_of(start - 0.001)[2] < day < days.bounds_of(end)[2]

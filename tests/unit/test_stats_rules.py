@@ -1,12 +1,13 @@
 """The counting rules of requests and their bytes: R1 to R21, each by its name. Those of listeners and days stand in
 test_stats_listeners.py, those that need the database in tests/queue/test_stats_rules_of_a_day.py."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from services.stats.coverage import covered_bytes, union_of
+from services.stats.coverage import Span, union_of
 from tests.unit.stats_support import (
     APP,
     FILE_BYTES,
@@ -46,6 +47,11 @@ def test_the_samples_have_the_counts_that_were_worked_out_by_hand(
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "POST", "PUT", "get", ""])
 def test_r1_another_method_than_get_is_not_counted_whatever_it_was_answered(method: str) -> None:
     assert verdicts(line(method=method), line(method=method, status=405)) == {"method": 2}
+
+
+def covered_bytes(spans: Iterable[Span]) -> int:
+    """How many different bytes the spans cover, as 0015_podcast_figures.sql adds them up."""
+    return sum(end - first for first, end in union_of(spans))
 
 
 def test_r2_an_answer_200_covers_the_file_from_its_start() -> None:
