@@ -218,6 +218,7 @@ comment on column job_schedule.enabled is 'Whether runs are queued';
 
 create table job_event (
     id          bigint      generated always as identity primary key,
+    xid         xid8        not null default pg_current_xact_id(),
     job_id      uuid        not null,
     job_type    text        not null,
     old_status  job_status,
@@ -229,8 +230,10 @@ create table job_event (
     at          timestamptz not null default clock_timestamp()
 );
 create index job_event_job on job_event (job_id, id);
+create index job_event_cursor on job_event (xid, id);
 comment on table  job_event is 'One row per change of a job''s status, written by a trigger: timeline, live view, deliveries, audit';
-comment on column job_event.id is 'Order of recording';
+comment on column job_event.id is 'Order of recording; within one job that of its changes';
+comment on column job_event.xid is 'Transaction that made the change: a reader that goes on from (xid, id), below the oldest running one, misses none';
 comment on column job_event.job_id is 'The job';
 comment on column job_event.job_type is 'Its type';
 comment on column job_event.old_status is 'Status before; null = enqueued';
