@@ -47,6 +47,14 @@ def engine_trouble() -> str | None:
     return None if asked.returncode == 0 else f"no Docker engine answers: {asked.stderr.strip()[:200]}"
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file stays in one process, and so do the files that share the stack: a group of `--dist loadgroup`."""
+    for item in items:
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(ROOT))))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("containers") and (trouble := engine_trouble()):
         if os.environ.get("JOBBKO_DEMAND_CONTAINERS") == "1":

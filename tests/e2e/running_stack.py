@@ -16,6 +16,7 @@ from tests.databases import ROOT
 from tests.waiting import wait_until
 
 PROJECT = "jobbko-test"
+SAMPLE = ROOT / "demo" / "sample.mp3"
 # Short units, so that there is a checkpoint to resume from; a short lease, so that a death is noticed soon.
 SETTINGS = {"JOBBKO_VERSION": "test", "UNIT_SECONDS": "10", "POLL_SECONDS": "0.5", "WHISPER_CPU_THREADS": "1"}
 SHORT_LEASE = "update job_type set lease_seconds = 4, backoff_base_seconds = 1"
@@ -94,6 +95,14 @@ class RunningStack:
 
     def enqueue(self, path: str, *fields: str) -> str:
         return str(self.jobs("enqueue", "whisper_transcribe", f"path={path}", "language=en", *fields)["id"])
+
+    def add_sample(self, name: str) -> str:
+        return self.make("add", f"FILE={SAMPLE}", f"AS={name}")
+
+    def enqueue_sample(self, name: str) -> str:
+        """The sample under a name of its own, since a file that has its transcript is not transcribed again."""
+        self.add_sample(name)
+        return self.enqueue(name)
 
     def job(self, job_id: str) -> dict[str, Any]:
         return dict(json.loads(self.sql(f"select to_jsonb(job_queue) from job_queue where id = '{job_id}'")))

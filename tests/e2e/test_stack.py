@@ -1,71 +1,27 @@
-"""The stack in real containers, as an operator meets it: up, add, enqueue, scale, kill, stop, down and up again.
-
-One stack serves all tests here; each leaves two idle workers or makes them itself. Its images are built from the tree,
-its data is thrown away before and after.
-"""
+"""The stack in real containers, as its users meet it: add, enqueue, analyse, clip, scale, kill, stop."""
 
 import os
-import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.databases import ROOT
 from tests.deploy.stack import JOB_TYPES
-from tests.e2e.running_stack import PROJECT, RunningStack, alone_on_this_machine
+from tests.e2e.running_stack import RunningStack
 from tests.openrouter_standin import StandIn
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("stack"),
+]  # fmt: skip
 
-SAMPLE = ROOT / "demo" / "sample.mp3"
-WAITING_JOB = "insert into job_queue (job_type, payload) values ('nobodys', '{}')"
 GRACE_SECONDS = 30  # of whisper in compose.yaml
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[RunningStack]:
-    stack = RunningStack()
-    with alone_on_this_machine():
-        stack.remove()  # what a killed run left
-        try:
-            stack.compose("build", "--quiet")
-            stack.up(workers=2)
-            stack.use_short_lease()
-            yield stack
-            print(stack.compose("logs", "--no-color", "--tail", "60"))  # pytest shows it when a test failed
-        finally:
-            stack.remove()
-
-
-@pytest.fixture(scope="module")
-def transcript(stack: RunningStack) -> str:
-    """The text of the sample from an uninterrupted run."""
-    return str(stack.wait_for(enqueue(stack, "reference.mp3"), "completed")["result"]["text"])
-
-
-@pytest.fixture
-def two_workers(stack: RunningStack) -> RunningStack:
-    stack.start_missing_workers()
-    return stack
-
-
-def add(stack: RunningStack, name: str) -> str:
-    return stack.make("add", f"FILE={SAMPLE}", f"AS={name}")
-
-
-def enqueue(stack: RunningStack, name: str) -> str:
-    """The sample under a name of its own, since a file that has its transcript is not transcribed again."""
-    add(stack, name)
-    return stack.enqueue(name)
 
 
 def test_mp3_becomes_a_transcript_beside_the_audio(stack: RunningStack) -> None:
     """Put into the media volume with `make add`, enqueued through the service `jobs`, done by a real model."""
-    assert "Next: docker compose run --rm jobs enqueue whisper_transcribe path=folder/third.mp3" in add(
-        stack, "folder/third.mp3"
+    assert "Next: docker compose run --rm jobs enqueue whisper_transcribe path=folder/third.mp3" in stack.add_sample(
+        "folder/third.mp3"
     )
     job = stack.wait_for(stack.enqueue("folder/third.mp3"), "completed")
     listed = stack.compose("run", "--rm", "-T", "--entrypoint", "cat", "add", "/media/folder/third.en.vtt")
@@ -115,7 +71,7 @@ def test_paste_becomes_markdown_and_a_log_statistics(stack: RunningStack, sample
 
 def test_two_jobs_run_at_once_on_two_workers(two_workers: RunningStack) -> None:
     for name in ("first.mp3", "second.mp3"):
-        add(two_workers, name)
+        two_workers.add_sample(name)
     jobs = [two_workers.enqueue(name) for name in ("first.mp3", "second.mp3")]
     running = "select count(distinct worker_id) from job_queue where status = 'running'"
     wait_until(lambda: two_workers.sql(running) == "2", 30, every=0.1, what="both to run at once")
@@ -144,7 +100,7 @@ def test_prometheus_sees_each_worker_with_its_own_metrics(two_workers: RunningSt
 def test_killed_worker_loses_nothing(two_workers: RunningStack, transcript: str) -> None:
     """The other one goes on from the last checkpoint, to the same text; the death stands in the row's history."""
     stack = two_workers
-    job_id = enqueue(stack, "killed.mp3")
+    job_id = stack.enqueue_sample("killed.mp3")
     holder = stack.wait_for_finished_unit(job_id)
     stack.run("docker", "kill", "--signal", "KILL", holder)
     job = stack.wait_for(job_id, "completed")
@@ -168,7 +124,7 @@ def test_worker_that_dies_by_itself_comes_back(two_workers: RunningStack) -> Non
 def test_stopped_worker_gives_its_job_back_within_the_grace(two_workers: RunningStack, transcript: str) -> None:
     """SIGTERM: released at once, no attempt charged, and the other one finishes."""
     stack = two_workers
-    job_id = enqueue(stack, "stopped.mp3")
+    job_id = stack.enqueue_sample("stopped.mp3")
     holder = stack.wait_for_finished_unit(job_id)
     seconds = stack.timed("docker", "stop", holder)
     state = stack.inspect(holder)["State"]
@@ -179,121 +135,3 @@ def test_stopped_worker_gives_its_job_back_within_the_grace(two_workers: Running
     assert job["attempts"] == 0
     assert job["result"]["text"] == transcript
     assert stack.sql(f"select outcome, charged from job_attempt where job_id = '{job_id}'") == "released|f"
-
-
-def test_worker_is_confined(two_workers: RunningStack) -> None:
-    """Looked at from inside: no root, no capability, nothing to write to, no way out, one secret."""
-    container = two_workers.containers("whisper")[0]
-
-    def inside(script: str) -> str:
-        return two_workers.run("docker", "exec", container, "sh", "-c", script, check=False).stdout.strip()
-
-    assert inside("id -u; id -g") == "10001\n10001"
-    assert inside("grep CapEff /proc/1/status | cut -f2") == "0" * 16
-    assert inside("grep NoNewPrivs /proc/1/status | cut -f2") == "1"
-    assert inside("for f in / /app /opt /usr /models /run/secrets; do touch $f/x 2>/dev/null && echo $f; done") == ""
-    assert inside("ls /run/secrets") == "password"
-    assert inside("awk '$2 == \"00000000\"' /proc/net/route") == "", "no default route"
-    assert two_workers.inspect(container)["HostConfig"]["Memory"] == 3 << 30
-
-
-def test_database_notices_rotten_pages_and_sorts_the_same_for_ever(stack: RunningStack) -> None:
-    assert stack.sql("show data_checksums") == "on"
-    provider = "select datlocprovider, datlocale from pg_database where datname = current_database()"
-    assert stack.sql(provider) == "b|C.UTF-8"
-
-
-def test_database_holds_its_own_secret_and_no_more(stack: RunningStack) -> None:
-    assert stack.compose("exec", "-T", "db", "ls", "/run/secrets") == "superuser"
-    (container,) = stack.containers("db")
-    assert stack.inspect(container)["HostConfig"]["PortBindings"] == {}
-
-
-def test_password_opens_the_database_for_its_role(stack: RunningStack) -> None:
-    """`make password` shows it, `make psql` uses it; a new one holds at once."""
-    before = stack.make("password", "ROLE=jobbko_operator")
-    stack.make("new-password", "ROLE=jobbko_operator")
-
-    assert stack.make("password") not in ("", before)
-    for role in ("jobbko_operator", "worker_whisper", "postgres"):
-        assert role in stack.make("psql", f"ROLE={role}", "SQL=select session_user")
-    assert stack.jobs("types")
-
-
-def test_media_folder_that_cannot_be_read_is_told_at_the_start(stack: RunningStack, closed_folder: str) -> None:
-    """The last line of the log names the path and the user, and the exit code says: configuration."""
-    worker = f"{PROJECT}-refused"
-    try:
-        refused = stack.run(
-            "docker", "compose", "--env-file", "/dev/null", "run", "--name", worker, "--no-deps", "-T", "whisper",
-            check=False, timeout=30, env={**stack.environ, "MEDIA_DIR": closed_folder},
-        )  # fmt: skip
-    finally:
-        stack.run("docker", "rm", "--force", worker)
-
-    assert refused.returncode == 78
-    assert "/media" in refused.stdout
-    assert "10001" in refused.stdout
-
-
-@pytest.fixture
-def closed_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A host folder that only its owner may enter."""
-    folder = tmp_path_factory.mktemp("media")
-    folder.chmod(0o700)
-    return str(folder)
-
-
-def test_up_again_changes_nothing_and_down_keeps_the_data(two_workers: RunningStack) -> None:
-    """`up` on a running stack, then `down` and `up`: same containers, then same rows."""
-    stack = two_workers
-    before = [stack.containers(name) for name in ("db", "prometheus", "whisper")]
-    stack.up(workers=2)
-    after = [stack.containers(name) for name in ("db", "prometheus", "whisper")]
-    stack.sql(WAITING_JOB)
-    stack.compose("down", "--timeout", "10")
-    stack.up(workers=1)
-
-    assert after == before
-    assert stack.jobs("list", "--type", "nobodys")
-    assert len(stack.containers("whisper")) == 1
-    for one_shot in ("secrets", "migrate", "model"):
-        (container,) = stack.containers(one_shot, every=True)
-        assert stack.inspect(container)["State"]["ExitCode"] == 0
-
-
-def test_host_folder_is_worked_in_as_its_owner(stack: RunningStack, tmp_path: Path, transcript: str) -> None:
-    """MEDIA_DIR with MEDIA_UID and MEDIA_GID: the transcript appears beside the file, owned by the same user."""
-    shutil.copy(SAMPLE, tmp_path / "mine.mp3")
-    owner = os.getuid() or 1000
-    if os.getuid() == 0:
-        for path in (tmp_path, tmp_path / "mine.mp3"):
-            os.chown(path, owner, owner)
-    tmp_path.chmod(0o700)
-    stack.environ |= {"MEDIA_DIR": str(tmp_path), "MEDIA_UID": str(owner), "MEDIA_GID": str(owner)}
-    try:
-        stack.up(workers=1)
-        job = stack.wait_for(stack.enqueue("mine.mp3"), "completed")
-    finally:
-        for name in ("MEDIA_DIR", "MEDIA_UID", "MEDIA_GID"):
-            del stack.environ[name]
-
-    assert job["result"]["text"] == transcript
-    assert (tmp_path / "mine.en.vtt").stat().st_uid == owner
-
-
-def test_lost_secrets_are_told_and_healed(stack: RunningStack) -> None:
-    """The volume of the secrets is gone, the database's is not: one command lets everything in again."""
-    stack.sql(WAITING_JOB)
-    stack.compose("down", "--timeout", "10")
-    stack.run("docker", "volume", "rm", f"{PROJECT}_secrets")
-    stack.compose("up", "--detach", "migrate", check=False)
-    (migrate,) = stack.containers("migrate", every=True)
-    wait_until(lambda: stack.inspect(migrate)["State"]["Status"] == "exited", 60, what="migrate to end")
-    told = stack.run("docker", "logs", migrate).stderr
-
-    assert stack.inspect(migrate)["State"]["ExitCode"] == 69
-    assert "No data is lost. Next: `make reset-password`" in told
-    stack.make("reset-password")
-    stack.up(workers=1)
-    assert stack.jobs("list", "--type", "nobodys")
