@@ -15,15 +15,10 @@ import msgspec
 
 from sidelinja_jobs.cli.rows import AttemptRow, EventRow, JobRow, ReasonRow, WholeJobRow
 from sidelinja_jobs.cli.text import UNSAFE
+from sidelinja_jobs.redaction import redact_json
 
-MASK = "•••"
-# Names of fields whose text nobody should read over a shoulder: whole words, so that max_tokens stays visible.
-_SENSITIVE = r"(?:[A-Za-z0-9]+[_-])*(?:token|secret|passwd|password|api[_-]?key|authorization|cookie|credentials?)"
-_SECRET_FIELD = re.compile(rf'("{_SENSITIVE}"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE)
 # Such characters stand only inside strings; an encoder escapes those below U+0020 by itself.
 _OBEYED = re.compile(UNSAFE.replace("\x00-\x1f", ""))
-# https://user:password@host
-_URL_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s/:@\"\\]*:)[^\s/@\"\\]+@", re.IGNORECASE)
 
 
 def print_document(document: Any) -> None:
@@ -71,12 +66,7 @@ def reason_fields(row: ReasonRow) -> dict[str, Any]:
 
 def raw(json_text: str, *, reveal: bool) -> msgspec.Raw:
     """JSON text to be put into a document as it is, secrets masked."""
-    return msgspec.Raw((json_text if reveal else masked(json_text)).encode())
-
-
-def masked(json_text: str) -> str:
-    """The text with what looks like a secret replaced; still JSON, everything else untouched."""
-    return _URL_PASSWORD.sub(rf"\1{MASK}@", _SECRET_FIELD.sub(rf'\1"{MASK}"', json_text))
+    return msgspec.Raw((json_text if reveal else redact_json(json_text)).encode())
 
 
 def pretty(json_text: str) -> str:

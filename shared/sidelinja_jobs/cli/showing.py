@@ -8,7 +8,7 @@ import click
 
 from sidelinja_jobs.cli.completing import complete_ids
 from sidelinja_jobs.cli.connection import open_database
-from sidelinja_jobs.cli.documents import masked, pretty, print_document, reason_fields, whole_job_fields
+from sidelinja_jobs.cli.documents import pretty, print_document, reason_fields, whole_job_fields
 from sidelinja_jobs.cli.durations import age, local, relative
 from sidelinja_jobs.cli.lookup import find_job, short
 from sidelinja_jobs.cli.reasons import sentence
@@ -17,6 +17,7 @@ from sidelinja_jobs.cli.screen import Screen, screen_of
 from sidelinja_jobs.cli.states import COLOURS, status_colour, status_text
 from sidelinja_jobs.cli.tables import Cell, Column, table
 from sidelinja_jobs.cli.text import columns, cut, first_line, neutral, neutral_lines
+from sidelinja_jobs.redaction import redact_json
 
 # How much of a text is shown unless --full is given.
 _PAYLOAD_LINES, _RESULT_LINES, _ERROR_LINES = 60, 25, 25
@@ -124,7 +125,7 @@ def _facts(job: WholeJobRow, reasons: Sequence[ReasonRow], screen: Screen) -> It
 def _json_section(title: str, text: str | None, most: int | None, screen: Screen, *, reveal: bool) -> Iterator[str]:
     if text is not None:
         yield _title(title, screen)
-        yield from _some(neutral_lines(pretty(text if reveal else masked(text))), most, screen)
+        yield from _some(neutral_lines(pretty(text if reveal else redact_json(text))), most, screen)
 
 
 def _error_section(job: WholeJobRow, screen: Screen, *, full: bool) -> Iterator[str]:
