@@ -34,7 +34,16 @@ _SECRET_ENDINGS = frozenset(
     ]
 )
 _SECRET_ANYWHERE = frozenset(
-    ["secret", "passwd", "password", "passphrase", "passord", "apikey", "credential", "credentials"]
+    [
+        "secret",
+        "passwd",
+        "password",
+        "passphrase",
+        "passord",
+        "apikey",
+        "credential",
+        "credentials",
+    ]
 )
 _HARMLESS_ENDINGS = frozenset(
     ["file", "files", "path", "name", "names", "id", "ids", "count", "length", "policy", "hint", "class"]
