@@ -24,7 +24,7 @@ from sidelinja_jobs.logins import PASSWORD_FILE, restrict_database, secret_folde
 from sidelinja_jobs.migrate import JOB_TYPE_RULES, migrate
 
 ROOT = Path(__file__).parent.parent
-JOBBKO_ROLES = ("operator", "producer", "plain", "metrics", "reader")
+JOBBKO_ROLES = ("operator", "admin", "delivery", "producer", "plain", "metrics", "reader")
 SHORT: dict[str, Any] = {"lease_seconds": 2, "longest_run_seconds": 60, "drain_seconds": 0}
 TEST_JOB_TYPES = (
     JobType(name="test_job", role="worker_test", **SHORT),
@@ -98,7 +98,7 @@ class Database:
         self._own: psycopg.Connection[dict[str, Any]] | None = None
 
     def dsn(self, role: str = "superuser") -> str:
-        """URL for superuser, operator, producer, plain, metrics, reader or a worker's role."""
+        """URL for superuser, operator, admin, delivery, producer, plain, metrics, reader or a worker's role."""
         if role == "superuser":
             return self.server.dsn(self.name)
         return self.server.dsn(self.name, f"jobbko_{role}" if role in JOBBKO_ROLES else role)

@@ -21,7 +21,9 @@ begin
     foreach wanted in array array[
         'jobbko_owner nologin',      -- owns every object; nobody logs in as it
         'jobbko_worker nologin',     -- group of the workers' logins: may execute the worker functions
-        'jobbko_operator login',     -- command line and admin view
+        'jobbko_operator login',     -- command line
+        'jobbko_admin login',        -- admin view and its API: an operator who knows accounts and sessions
+        'jobbko_delivery login',     -- sends events to other programs
         'jobbko_producer login',     -- programs that only enqueue
         'jobbko_plain login',        -- foreign programs that read and write job_queue with plain SQL
         'jobbko_metrics login',      -- gauges of the queue's state
@@ -37,6 +39,7 @@ end
 $$;
 
 grant usage, create on schema public to jobbko_owner;
+grant jobbko_operator to jobbko_admin;
 
 -- Without "in schema", or it has no effect: what public may do by default can only be taken back globally.
 alter default privileges for role jobbko_owner revoke execute on functions from public;

@@ -27,6 +27,8 @@ WORKER_PREFIX = "worker_"
 # Role -> folder of its secret. A worker's folder is called like its role.
 FOLDERS = {
     "jobbko_operator": "operator",
+    "jobbko_admin": "admin",
+    "jobbko_delivery": "delivery",
     "jobbko_producer": "producer",
     "jobbko_plain": "plain",
     "jobbko_metrics": "metrics",
@@ -40,6 +42,8 @@ PASSWORD_FILE = "password"  # noqa: S105 - the name of the file
 LIMIT_NAMES = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 LIMITS = {
     "jobbko_operator": ("5min", "30s", "5min"),
+    "jobbko_admin": ("15s", "5s", "1min"),
+    "jobbko_delivery": ("1min", "5s", "1min"),
     "jobbko_producer": ("1min", "10s", "5min"),
     "jobbko_plain": ("5min", "30s", "1h"),
     "jobbko_metrics": ("15s", "5s", "15s"),

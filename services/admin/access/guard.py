@@ -1,0 +1,120 @@
+"""The door: who is behind each request, and what may pass without a name.
+
+Everything needs an account but the login, the static files, and the API, which has its own tokens (services.admin.api)
+and never looks at a cookie. What changes something needs an operator and a page of ours that sends it, wherever it is:
+a page cannot forget it.
+"""
+
+import hashlib
+from urllib.parse import quote
+
+from starlette._utils import get_route_path
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from services.admin.access.accounts import Account
+from services.admin.access.origin import SAFE_METHODS, is_encrypted, is_from_own_site, is_proxy, peer_address
+from services.admin.database import Database
+from services.admin.errors import error_page
+from services.admin.rendering import speech
+from services.admin.settings import AdminSettings
+
+LOGIN, LOGOUT = "/login", "/logout"
+OWN_TOKENS = "/api/"
+COOKIE = "jobbko_session"
+SECURE_COOKIE = "__Host-jobbko_session"  # browsers take it by TLS alone, and from no neighbouring site
+TOKEN_BYTES = 32
+LONGEST_COOKIE = 200
+
+
+class Guard:
+    """Puts the account into `request.state.account`, or ends the request."""
+
+    def __init__(self, app: ASGIApp, settings: AdminSettings) -> None:
+        self._app, self._settings = app, settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = get_route_path(scope)
+        request = Request(scope)
+        request.state.account = None
+        if path.startswith((OWN_TOKENS, "/static/")):
+            await self._app(scope, receive, send)
+            return
+        refusal = await self._refusal(request, path)
+        await (refusal or self._app)(scope, receive, send)
+
+    async def _refusal(self, request: Request, path: str) -> Response | None:
+        is_change = request.method not in SAFE_METHODS
+        if is_change and not is_from_own_site(request):
+            return error_page(request, 403, _words(request, "access.foreign"))
+        if path == LOGIN:
+            return None
+        account = await self.account(request)
+        if account is None:
+            return self._to_login(request)
+        request.state.account = account
+        if is_change and path != LOGOUT and not account.is_operator:
+            return error_page(request, 403, _words(request, "access.viewer"))
+        return None
+
+    async def account(self, request: Request) -> Account | None:
+        """Who it is: by the proxy's header, by the session, or `local` where nobody has to log in."""
+        if request.app.state.is_open:
+            return Account("local", "operator", "open")
+        if self._settings.proxy_header and is_proxy(peer_address(request), self._settings.proxies):
+            names = request.headers.getlist(self._settings.proxy_header)
+            if len(names) == 1 and names[0]:
+                return await self._proxy_account(request.app.state.database, names[0])
+        return await session_account(request)
+
+    async def _proxy_account(self, database: Database, name: str) -> Account | None:
+        known = await database.fetch_one("find_account", name=name)
+        if known is not None:
+            return Account(known["name"], known["role"], "proxy")
+        if self._settings.proxy_new_accounts == "refuse" or await database.fetch_value("account_exists", name=name):
+            return None
+        return Account(name[:100], self._settings.proxy_new_accounts, "proxy")  # type: ignore[arg-type]
+
+    def _to_login(self, request: Request) -> Response:
+        wants_page = request.headers.get("sec-fetch-mode", "navigate") == "navigate"
+        if request.method not in SAFE_METHODS or not wants_page:
+            return error_page(request, 401)
+        path = get_route_path(request.scope) or "/"
+        query = f"?{request.url.query}" if request.url.query else ""
+        target = request.scope.get("root_path", "") + LOGIN
+        return RedirectResponse(target + (f"?next={quote(path + query)}" if path != "/" or query else ""), 303)
+
+
+async def session_account(request: Request) -> Account | None:
+    """The account whose session the cookie names."""
+    token = session_token(request)
+    if token is None:
+        return None
+    idle = request.app.state.settings.idle_hours
+    row = await request.app.state.database.fetch_one("use_session", token_hash=digest(token), idle_hours=idle)
+    return None if row is None else Account(row["name"], row["role"])
+
+
+def session_token(request: Request) -> str | None:
+    """What the cookie holds, None where there is none that could be ours."""
+    name = cookie_name(request)
+    token = request.cookies.get(name)
+    return token if token and len(token) <= LONGEST_COOKIE else None
+
+
+def cookie_name(request: Request) -> str:
+    """By TLS the name that only TLS may set."""
+    return SECURE_COOKIE if is_encrypted(request, request.app.state.settings) else COOKIE
+
+
+def digest(token: str) -> bytes:
+    """What the database knows of a token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _words(request: Request, key: str) -> str:
+    return speech(request).t(key)

@@ -1,0 +1,123 @@
+"""From a template and its values to a response: `render(request, "overview.html", rows=rows)`.
+
+Every template sees `account`, `can_operate`, `t`, `number`, `money`, `duration`, `time`, `ago`, `url`, `nav`, `here`
+and `environment`, whatever else it is given. A macro that uses one of them is imported `with context`.
+"""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlencode
+
+import jinja2
+from starlette.datastructures import URL
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import NoMatchFound
+
+from services.admin.settings import AdminSettings
+from services.admin.words import Speech, all_words, preferred_language
+
+NOTICE_COOKIE = "jobbko_notice"
+NOTICE_SECONDS = 60
+LIVE_HEADER = "x-live"  # a request of live.js, which must not use up what a person has not read
+
+_templates = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,
+)
+
+
+def speech(request: Request) -> Speech:
+    """Language and zone for this request."""
+    settings: AdminSettings = request.app.state.settings
+    language = settings.language
+    if language == "auto":
+        language = preferred_language(request.headers.get("accept-language", ""))
+    return Speech(language, settings.zone, datetime.now(UTC))
+
+
+def url_maker(request: Request) -> Callable[..., str]:
+    """`url("job", id=…)`: the path of a page by its name, below ADMIN_ROOT_PATH."""
+    root_path: str = request.scope.get("root_path", "")
+
+    def url(name: str, /, **values: Any) -> str:
+        return root_path + str(request.app.url_path_for(name, **values))
+
+    return url
+
+
+def render(request: Request, template: str, /, status_code: int = 200, **context: Any) -> HTMLResponse:
+    """A page from a template."""
+    saying = speech(request)
+    account = getattr(request.state, "account", None)
+    settings: AdminSettings = request.app.state.settings
+    notice = None if LIVE_HEADER in request.headers else _notice(request)
+    page = _templates.get_template(template).render(
+        account=account,
+        can_operate=account is not None and account.role == "operator",
+        language=saying.language,
+        t=saying.t, number=saying.number, money=saying.money, duration=saying.duration,
+        time=saying.time, ago=saying.ago, day=saying.day, now=saying.now,
+        url=url_maker(request),
+        nav=_navigation(request),
+        here=getattr(request.scope.get("route"), "name", ""),
+        environment=settings.environment,
+        zone=settings.time_zone,
+        notice=None if notice is None else saying.t(notice[0], **notice[1]),
+        cursor=getattr(request.state, "cursor", None),
+        **context,
+    )  # fmt: skip
+    response = HTMLResponse(page, status_code=status_code, headers={"Content-Language": saying.language})
+    if notice is not None:
+        response.delete_cookie(NOTICE_COOKIE, path=_cookie_path(request))
+    return response
+
+
+def redirect(
+    request: Request, name: str, /, *, query: dict[str, str] | None = None, notice: str | None = None,
+    values: dict[str, object] | None = None, **path: Any,
+) -> Response:  # fmt: skip
+    """After a POST: on to a page, which tells once what was done (`notice` is a key of words, with its values)."""
+    target = url_maker(request)(name, **path) + (f"?{urlencode(query)}" if query else "")
+    response = RedirectResponse(URL(target), status_code=303)
+    if notice is not None:
+        text = quote(json.dumps([notice, values or {}], ensure_ascii=False, default=str))
+        response.set_cookie(
+            NOTICE_COOKIE, text, max_age=NOTICE_SECONDS, path=_cookie_path(request), httponly=True, samesite="lax"
+        )
+    return response
+
+
+def _notice(request: Request) -> tuple[str, dict[str, Any]] | None:
+    """What the last POST has done. A cookie that is not of ours is no notice."""
+    text = request.cookies.get(NOTICE_COOKIE)
+    if not text:
+        return None
+    try:
+        key, values = json.loads(unquote(text))
+        Speech("nb", request.app.state.settings.zone, datetime.now(UTC)).t(key, **values)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+        return None
+    return (key, values) if key in all_words() else None
+
+
+def _navigation(request: Request) -> list[tuple[str, str]]:
+    """Name and path of each page in the navigation that this application has."""
+    url, found = url_maker(request), []
+    for name in request.app.state.navigation:
+        try:
+            found.append((name, url(name)))
+        except NoMatchFound:
+            continue
+    return found
+
+
+def _cookie_path(request: Request) -> str:
+    return request.scope.get("root_path", "") or "/"

@@ -1,0 +1,38 @@
+"""Fixtures of the admin view's tests; tests/services/admin_site.py has what they are made of."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.databases import Database
+
+if TYPE_CHECKING:
+    from tests.services.admin_site import AdminSite
+
+
+@pytest.fixture
+def admin_site(database: Database) -> "Iterator[AdminSite]":
+    """A running admin view, with clients that are logged in."""
+    from tests.services.admin_site import admin_site_with  # what only its tests need
+
+    with admin_site_with(database) as site:
+        yield site
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium."""
+    from tests.services.admin_site import running_browser
+
+    with running_browser() as started:
+        yield started
+
+
+@pytest.fixture
+def browser_page(browser: Any, admin_site: "AdminSite") -> Iterator[Any]:
+    """A page that is logged in as the operator; its policy must have refused nothing."""
+    from tests.services.admin_site import logged_in_page
+
+    with logged_in_page(browser, admin_site) as page:
+        yield page
