@@ -25,6 +25,7 @@ from sidelinja_jobs.logins import PASSWORD_FILE, secret_folders
 SERVICES = Path(__file__).resolve().parents[1]
 VOLUME = Path("/secrets")
 SUPERUSER_FILE = Path("db", "superuser")
+ADMIN_ACCOUNT_FILE = Path("admin", "admin_password")
 # Letters and digits only: a `$` would be interpolated by Compose, a `-` in front read as an option.
 ALPHABET = string.ascii_letters + string.digits
 LENGTH = 32  # 190 bits
@@ -32,9 +33,9 @@ LONGEST_GIVEN = 1024
 
 
 def secret_files(services: Path = SERVICES) -> dict[str, Path]:
-    """Role -> its file below the volume; the database's superuser is `postgres`."""
+    """Role -> its file below the volume; the database's superuser is `postgres`, the admin view's account `admin`."""
     job_types = JobType.load_all(services)
-    return {"postgres": SUPERUSER_FILE} | {
+    return {"postgres": SUPERUSER_FILE, "admin": ADMIN_ACCOUNT_FILE} | {
         role: Path(folder, PASSWORD_FILE) for role, folder in secret_folders(job_types).items()
     }
 
@@ -135,7 +136,7 @@ def show_command(volume: Path, role: str) -> None:
 @click.argument("role", metavar="ROLE", type=click.Choice(sorted(secret_files())))
 @click.pass_obj
 def renew_command(volume: Path, role: str) -> None:
-    """Replace the password of a role; it holds once `migrate` has told the database."""
+    """Replace the password of a role; it holds once `migrate` has told the database, admin's once the view restarts."""
     path = volume / secret_files()[role]
     with _told_as_one_line(volume):
         path.unlink(missing_ok=True)

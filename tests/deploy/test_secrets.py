@@ -34,7 +34,7 @@ def test_first_start_makes_a_secret_for_every_login(tmp_path: Path) -> None:
     assert code == 0
     assert made.keys() == {
         "db/superuser", "operator/password", "producer/password", "plain/password", "metrics/password",
-        "reader/password",
+        "reader/password", "admin/password", "admin/admin_password", "delivery/password",
         *(f"{job_type.role}/password" for job_type in JOB_TYPES.values()),
         *KEYS,
     }  # fmt: skip

@@ -1,7 +1,7 @@
 """A running admin view for tests: a real server on loopback against the test's database, logged in as jobbko_admin.
 
-`admin_site` has httpx clients of an operator, a viewer and nobody; `browser_page` is a page of Debian's Chromium, logged
-in as the operator. Sessions are opened in the database, since a login costs half a second of hashing;
+`admin_site` has httpx clients of an operator, a viewer and nobody; `browser_page` is a page of Debian's Chromium,
+logged in as the operator. Sessions are opened in the database, since a login costs half a second of hashing;
 `log_in` goes by the form. `admin_site_with` runs one with other settings.
 """
 
