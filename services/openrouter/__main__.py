@@ -39,7 +39,7 @@ def main() -> int:
         return EXIT_CONFIG
     profile = Profile.from_settings(client_settings)
     log.info("model configured", model=profile.model, server=profile.base_url, has_key=profile.key is not None)
-    metrics = ModelMetrics(profile.model)
+    metrics = ModelMetrics(profile.model, client_settings.day_budget_usd)
     watch = KeyWatch(client_settings, worker_settings, job_type.name, log, metrics=metrics)
     with contextlib.closing(Client(profile, client_settings)) as client, contextlib.closing(watch):
         model = LanguageModel(client, Catalogue(client), client_settings, metrics=metrics, on_refused_key=watch.doubt)

@@ -48,7 +48,7 @@ def _make_enricher(profile: Profile, settings: ClientSettings, stack: contextlib
     from services.research.enrichment import ModelEnricher
 
     client = stack.enter_context(contextlib.closing(Client(profile, settings)))
-    model = LanguageModel(client, Catalogue(client), settings, metrics=ModelMetrics(profile.model))
+    model = LanguageModel(client, Catalogue(client), settings, metrics=ModelMetrics(profile.model, settings.day_budget_usd))
     return ModelEnricher(model, profile.model)
 
 

@@ -160,8 +160,6 @@ class Calls:
         told = self._ledger.reserve(step, request.sha256, request.model, most, self._budgets, is_again=is_again)
         if told.call_id is None:
             raise budget_error(told, most, request.model, now=datetime.now(UTC))
-        if self._metrics is not None and told.spent_usd is not None:
-            self._metrics.day_spent_usd.set(float(told.spent_usd))
         return told.call_id, told.postponements
 
     def _most_usd(self, request: ChatRequest) -> Decimal:

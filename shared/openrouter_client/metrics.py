@@ -18,7 +18,7 @@ SECONDS_BUCKETS = (0.5, 1, 2, 5, 10, 20, 40, 80, 160, 320, 640, 1280)
 class ModelMetrics:
     """`model` is the configured one, so that its values are few; who really answered stands in the ledger."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, day_budget_usd: Decimal) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # or each counter counts twice as a series
         requests = Counter("openrouter_requests_total", "Questions to the model, by outcome", ["model", "outcome"])
         tokens = Counter("openrouter_tokens_total", "Tokens that calls used", ["model", "kind"])
@@ -34,9 +34,8 @@ class ModelMetrics:
         self.seconds = Histogram(
             "openrouter_request_seconds", "Time from sending to the whole answer", ["model"], buckets=SECONDS_BUCKETS
         ).labels(model)
-        self.day_spent_usd = Gauge(
-            "openrouter_day_spent_usd", "Spent today (UTC) by all types, as seen at the last reservation"
-        )
+        self.day_budget_usd = Gauge("openrouter_day_budget_usd", "What all job types may spend in a day (UTC)")
+        self.day_budget_usd.set(float(day_budget_usd))
         self.key_usable = Gauge("openrouter_key_usable", "1 = the key was accepted when last looked at, 0 = it was not")
 
     def record_usage(self, usage: Usage) -> None:

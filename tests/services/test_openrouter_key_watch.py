@@ -215,7 +215,7 @@ def test_the_gauge_says_whether_the_key_works(
     standin: StandIn, make_watch: MakeWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registry = own_registry(monkeypatch)
-    metrics = ModelMetrics("google/gemini-2.5-flash")
+    metrics = ModelMetrics("google/gemini-2.5-flash", Decimal("5"))
 
     def gauge() -> float | None:
         return registry.get_sample_value("openrouter_key_usable")
