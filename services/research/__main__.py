@@ -48,7 +48,8 @@ def _make_enricher(profile: Profile, settings: ClientSettings, stack: contextlib
     from services.research.enrichment import ModelEnricher
 
     client = stack.enter_context(contextlib.closing(Client(profile, settings)))
-    model = LanguageModel(client, Catalogue(client), settings, metrics=ModelMetrics(profile.model, settings.day_budget_usd))
+    metrics = ModelMetrics(profile.model, settings.day_budget_usd)
+    model = LanguageModel(client, Catalogue(client), settings, metrics=metrics)
     return ModelEnricher(model, profile.model)
 
 
