@@ -1,4 +1,5 @@
--- What an operator or a handler may do to jobs and types (retry, cancel, pause, resume), and who may call what.
+-- What an operator or a handler may do to jobs and types (retry, cancel, pause, resume), and who may call what. What a
+-- person does is written down by record_audit (0016), whichever program they do it with.
 
 begin;
 insert into schema_migrations (version, name) values (8, 'operate');
@@ -18,6 +19,7 @@ begin
         raise exception 'there is no job %', p_job_id using errcode = 'JQ004';
     elsif v_job.status in ('pending', 'retry') then
         update job_queue set scheduled_for = least(scheduled_for, now()) where id = p_job_id;
+        perform record_audit('job.retry', p_job_id, null, jsonb_build_object('outcome', 'pulled_forward'));
         return 'pulled_forward';
     elsif v_job.status <> 'error' then
         raise exception 'job % is %, expected error, retry or pending', p_job_id, v_job.status
@@ -29,6 +31,8 @@ begin
            error_class = null, error_msg = null, cancel_requested_at = null, cancel_reason = null, rerun_requested_at = null,
            rerun_payload = null, lease_token = null, worker_id = null, progress = null, progress_note = null
      where id = p_job_id;
+    perform record_audit('job.retry', p_job_id, null, jsonb_build_object(
+        'outcome', 'retried', 'error_class', v_job.error_class, 'attempts', v_job.attempts));
     return 'retried';
 exception when unique_violation then
     raise exception 'job % cannot be retried: another job of type "%" with the unique key "%" waits or runs',
@@ -56,12 +60,16 @@ begin
                cancel_reason = coalesce(left(p_reason, 1000), cancel_reason)
          where id = p_job_id;
         perform pg_notify('job_cancel', left(v_job.worker_id, 1000)) where v_job.worker_id is not null;
+        perform record_audit('job.cancel', p_job_id, null, jsonb_build_object(
+            'outcome', 'requested', 'reason', left(p_reason, 1000)));
         return 'requested';
     end if;
     update job_queue
        set status = 'error', error_class = 'cancelled', completed_at = clock_timestamp(),
            error_msg = 'cancelled while waiting' || coalesce(': ' || left(p_reason, 1000), '')
      where id = p_job_id;
+    perform record_audit('job.cancel', p_job_id, null, jsonb_build_object(
+        'outcome', 'cancelled', 'reason', left(p_reason, 1000)));
     return 'cancelled';
 end
 $$;
@@ -95,10 +103,14 @@ begin
      where name = p_job_type
        and (not v_worker or (role = session_user
             and (pause_origin is distinct from 'operator' or paused_until <= clock_timestamp())));
-    if not found and not exists (select from job_type where name = p_job_type and (not v_worker or role = session_user)) then
+    if found then
+        perform record_audit('job_type.pause', null, p_job_type, jsonb_build_object(
+            'until', p_until, 'reason', left(p_reason, 1000)));
+        return true;
+    elsif not exists (select from job_type where name = p_job_type and (not v_worker or role = session_user)) then
         raise exception 'there is no job type "%" that % may pause', p_job_type, session_user using errcode = 'JQ004';
     end if;
-    return found;
+    return false;
 end
 $$;
 comment on function pause_job_type is 'Stops claims of a type; false when an operator''s pause stands in the way';
@@ -116,10 +128,12 @@ begin
        and (not v_worker or (role = session_user and pause_origin <> 'operator'));
     if found then
         perform pg_notify('job_ready', p_job_type);
+        perform record_audit('job_type.resume', null, p_job_type);
+        return true;
     elsif not exists (select from job_type where name = p_job_type) then
         raise exception 'there is no job type "%"', p_job_type using errcode = 'JQ004';
     end if;
-    return found;
+    return false;
 end
 $$;
 comment on function resume_job_type is 'Ends a pause; a worker''s login never ends an operator''s';

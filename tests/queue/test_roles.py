@@ -12,7 +12,7 @@ from sidelinja_jobs.errors import LeaseLostError, NotAllowedError
 from tests.databases import Database
 from tests.sessions import claim_one, refused, worker_session
 
-ROLES = ("operator", "producer", "plain", "metrics", "reader", "worker_test")
+ROLES = ("operator", "admin", "delivery", "producer", "plain", "metrics", "reader", "worker_test")
 TABLES = (
     "job_queue",
     "job_type",
@@ -25,8 +25,12 @@ TABLES = (
     "show",
     "watched_file",
     "llm_call",
+    "admin_account",
+    "admin_session",
+    "audit_entry",
 )
-EVERY_TABLE = frozenset(TABLES)
+PRIVATE = frozenset({"admin_account", "admin_session"})  # passwords and sessions: by functions alone
+EVERY_TABLE = frozenset(TABLES) - PRIVATE
 QUEUE = frozenset({"job_queue"})
 OWN = frozenset({"job_schedule", "show"})  # what an operator writes by plain SQL
 NONE: frozenset[str] = frozenset()
@@ -35,6 +39,8 @@ HISTORY = frozenset({"schema_migrations"})  # what the schema's version is, ever
 # Role -> the tables of which it may select, insert, update, delete rows (whole rows: `select *`).
 MAY = {
     "operator": (EVERY_TABLE, OWN, OWN, OWN),
+    "admin": (EVERY_TABLE, OWN, OWN, OWN),
+    "delivery": (HISTORY, NONE, NONE, NONE),
     "producer": (HISTORY, QUEUE, NONE, NONE),  # five columns, see below
     "plain": (HISTORY | QUEUE, QUEUE, QUEUE, NONE),
     "metrics": (HISTORY, NONE, NONE, NONE),
@@ -50,6 +56,7 @@ STATEMENTS = (
 COLUMN = {"job_queue": "payload", "job_type": "role", "job_schedule": "payload", "worker": "host"} | {
     "job_attempt": "outcome", "job_checkpoint": "data", "job_event": "actor", "schema_migrations": "name",
     "show": "prompt", "watched_file": "job_id", "llm_call": "state",
+    "admin_account": "role", "admin_session": "account", "audit_entry": "action",
 }  # fmt: skip
 
 FUNCTIONS = {
@@ -68,10 +75,15 @@ FUNCTIONS = {
     "operate": {
         "retry_job", "cancel_job", "pause_job_type", "resume_job_type", "sweep_jobs", "next_slot",
     },
+    "accounts": {"put_account", "drop_account", "list_accounts", "record_audit"},
+    "sessions": {"find_account", "has_accounts", "open_session", "use_session", "close_session"},
     "look": {"explain_job", "is_alive", "holds_run", "lost_lease"},
 }  # fmt: skip
+OPERATOR = FUNCTIONS["enqueue"] | FUNCTIONS["operate"] | FUNCTIONS["look"] | FUNCTIONS["accounts"]
 MAY_EXECUTE = {
-    "operator": FUNCTIONS["enqueue"] | FUNCTIONS["operate"] | FUNCTIONS["look"],
+    "operator": OPERATOR,
+    "admin": OPERATOR | FUNCTIONS["sessions"],
+    "delivery": set(),
     "producer": FUNCTIONS["enqueue"],
     "plain": set(),
     "metrics": set(),
