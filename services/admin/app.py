@@ -39,6 +39,9 @@ from starlette.staticfiles import StaticFiles
 from services.admin.access import login
 from services.admin.access.attempts import Attempts
 from services.admin.access.guard import Guard
+from services.admin.api import routes as api
+from services.admin.api.authentication import TokenCheck
+from services.admin.api.waiting import Endings
 from services.admin.database import Database
 from services.admin.errors import HANDLERS, Edge
 from services.admin.headers import FixedHeaders
@@ -53,7 +56,7 @@ NAVIGATION = (
 
 def create_app(settings: AdminSettings, database: Database, *, is_open: bool = False) -> Starlette:
     """The admin view. `is_open`: nobody has to log in, which is for loopback alone."""
-    routes: list[BaseRoute] = [*login.routes]
+    routes: list[BaseRoute] = [*login.routes, *api.routes]
     for page in PAGES:
         routes += page.routes
     routes.append(Mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static"))
@@ -79,4 +82,5 @@ def create_app(settings: AdminSettings, database: Database, *, is_open: bool = F
     app.state.settings, app.state.database, app.state.is_open = settings, database, is_open
     app.state.attempts, app.state.hashing = Attempts(), asyncio.Semaphore(1)
     app.state.navigation = NAVIGATION
+    app.state.token_check, app.state.endings = TokenCheck(), Endings(database)
     return app

@@ -1,0 +1,147 @@
+"""GET /jobs and what stands below one job: show, result, retry, cancel, priority."""
+
+import base64
+import binascii
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from services.admin.api.authentication import check_scope
+from services.admin.api.operations import Answer, Call
+from services.admin.api.problems import FieldProblem, ProblemError
+from services.admin.api.shapes import Job, JobPage, JobSummary, Outcome, Reason
+from services.admin.database import Row
+from services.admin.redaction import redact_json, redact_text
+from sidelinja_jobs.errors import RefusedError
+
+_ENDED = ("completed", "error")
+
+
+async def list_jobs(call: Call) -> Answer:
+    """The newest jobs that fit, a page at a time."""
+    wanted = call.parameters
+    before_at, before_id = _place(wanted.cursor) if wanted.cursor else (None, None)
+    rows = await call.database.fetch_all(
+        "api_list_jobs",
+        types=wanted.type or None,
+        statuses=wanted.status or None,
+        error_class=wanted.error_class,
+        parent_id=wanted.parent_id,
+        created_from=wanted.created_from,
+        created_before=wanted.created_before,
+        before_at=before_at,
+        before_id=before_id,
+        limit=wanted.limit + 1,
+    )
+    shown = rows[: wanted.limit]
+    cursor = _cursor(shown[-1]) if len(rows) > len(shown) else None
+    return Answer(JobPage(jobs=[msgspec.convert(_summary(row), JobSummary) for row in shown], next_cursor=cursor))
+
+
+async def show_job(call: Call) -> Answer:
+    """All of a job, with secrets masked unless an operator wants to see them."""
+    if call.parameters.reveal:
+        check_scope(call.token, "operate")
+    return Answer(await read_job(call, call.job_id, reveal=call.parameters.reveal))
+
+
+async def read_job(call: Call, job_id: UUID, *, reveal: bool = False) -> Job:
+    """All of a job, by one look at the database.
+
+    Raises:
+        ProblemError: there is none.
+    """
+    async with call.database.session() as session:
+        row = await session.fetch_one("api_show_job", id=job_id)
+        if row is None:
+            raise _no_job(job_id)
+        runs = await session.fetch_all("api_job_runs", id=job_id)
+        events = await session.fetch_all("api_job_events", id=job_id)
+        reasons = await session.fetch_all("api_job_reasons", id=job_id)
+    fields = _summary(row, reveal=reveal) | {
+        "payload": _raw(row["payload"], reveal),
+        "result": _raw(row["result"], reveal),
+        "runs": [run | {"error_msg": _text(run["error_msg"], reveal)} for run in reversed(runs)],
+        "events": events[::-1],
+        "reasons": [Reason(reason=reason["reason"], detail=_raw(reason["detail"], reveal)) for reason in reasons],
+    }
+    return msgspec.convert(fields, Job)
+
+
+async def show_result(call: Call) -> Response:
+    """The result alone, as the worker wrote it."""
+    row = await call.database.fetch_one("api_job_result", id=call.job_id)
+    if row is None:
+        raise _no_job(call.job_id)
+    if row["status"] == "error":
+        message = redact_text(row["error_msg"] or "")
+        raise ProblemError("job_failed", f"the job ended in error ({row['error_class']}): {message}", "POST …/retry")
+    if row["status"] != "completed":
+        raise ProblemError("not_completed", f"the job is {row['status']}", "GET …/wait answers when it has ended")
+    return Response(row["result"] or "null", media_type="application/json", headers={"Cache-Control": "no-store"})
+
+
+async def retry(call: Call) -> Answer:
+    """A failed job runs anew; one that waits is due now."""
+    return await _change(call, "api_retry", id=call.job_id)
+
+
+async def cancel(call: Call) -> Answer:
+    """A waiting job ends at once; a running one is asked to stop."""
+    return await _change(call, "api_cancel", id=call.job_id, reason=call.body.value.reason)
+
+
+async def prioritise(call: Call) -> Answer:
+    """A waiting job moves before or behind others."""
+    return await _change(call, "api_prioritise", id=call.job_id, priority=call.body.value.priority)
+
+
+async def _change(call: Call, query: str, /, **parameters: object) -> Answer:
+    try:
+        async with call.database.acting_as(call.token.actor) as session:
+            return Answer(Outcome(outcome=await session.fetch_value(query, **parameters)))
+    except RefusedError as error:
+        raise ProblemError("not_possible", str(error), "GET the job to see its state") from error
+
+
+def _summary(row: Row, *, reveal: bool = False) -> dict[str, Any]:
+    has_ended = row["status"] in _ENDED
+    return row | {
+        "has_ended": has_ended,
+        "attempt": row["attempts"] + (row["status"] in ("running", "completed")),
+        "error_msg": _text(row["error_msg"], reveal),
+        "progress_note": _text(row["progress_note"], reveal),
+    }
+
+
+def _text(text: str | None, reveal: bool) -> str | None:
+    return text if text is None or reveal else redact_text(text)
+
+
+def _raw(json_text: str | None, reveal: bool) -> msgspec.Raw:
+    text = "null" if json_text is None else json_text
+    return msgspec.Raw((text if reveal else redact_json(text)).encode())
+
+
+def _no_job(job_id: UUID) -> ProblemError:
+    return ProblemError("no_such_job", f"there is no job {job_id}", "GET /api/v1/jobs lists those that there are")
+
+
+def _cursor(row: Row) -> str:
+    return base64.urlsafe_b64encode(f"{row['created_at'].isoformat()} {row['id']}".encode()).decode().rstrip("=")
+
+
+def _place(cursor: str) -> tuple[datetime, UUID]:
+    """Where the page before ended."""
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+        moment, _, job_id = text.partition(" ")
+        return datetime.fromisoformat(moment), UUID(job_id)
+    except (ValueError, binascii.Error, UnicodeDecodeError) as error:
+        problem = FieldProblem("cursor", "it is none that a page gave")
+        raise ProblemError(
+            "invalid_parameter", f"cursor: {problem.message}", "leave it out", errors=[problem]
+        ) from error

@@ -1,0 +1,300 @@
+"""What the API takes and gives: the structs that requests are checked with and that the OpenAPI document is made of.
+
+What is taken refuses unknown fields: a field with a slip in its name would otherwise do nothing, in silence. Times are
+RFC 3339 with an offset when they come in, and UTC when they leave.
+"""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+MOST_BATCHED = 1000
+MOST_LISTED = 200
+MOST_EVENTS = 1000
+LONGEST_WAIT_SECONDS = 300
+
+Status = Literal["pending", "running", "completed", "error", "retry"]
+Scope = Literal["enqueue", "read", "operate"]
+Cursor = Annotated[str, Meta(max_length=100, description="`next_cursor` of the page before, unchanged")]
+JobTypeName = Annotated[str, Meta(min_length=1, max_length=200, description="which worker runs it")]
+Moment = Annotated[datetime, Meta(tz=True)]
+Priority = Annotated[int, Meta(ge=-32768, le=32767, description="higher is sooner")]
+Payload = Annotated[
+    msgspec.Raw, Meta(description="the input, as the type's schema has it", extra_json_schema={"type": "object"})
+]
+Json = Annotated[msgspec.Raw, Meta(extra_json_schema={})]
+
+
+class Taken(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Base of what is taken."""
+
+
+class Given(msgspec.Struct, kw_only=True):
+    """Base of what is given."""
+
+
+# ---------------------------------------------------------------- taken
+
+
+class NewJob(Taken):
+    """A job to enqueue."""
+
+    job_type: JobTypeName
+    payload: Payload
+    priority: Priority = 0
+    scheduled_for: Annotated[Moment, Meta(description="not before this time, of the years 2000 to 2199")] | None = None
+    max_attempts: Annotated[int, Meta(ge=1, le=32767, description="at this many failures it ends in error")] = 3
+    unique_key: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1, max_length=500, description="at most one waiting or running job of the type has this key"
+            ),
+        ]
+        | None
+    ) = None
+    parent_id: Annotated[UUID, Meta(description="the job that this one follows from")] | None = None
+
+
+class NewJobs(Taken):
+    """Jobs to enqueue, all or none."""
+
+    jobs: Annotated[list[NewJob], Meta(min_length=1, max_length=MOST_BATCHED)]
+
+
+class Nothing(Taken):
+    """No parameters."""
+
+
+class Listing(Taken):
+    """Which jobs, newest first."""
+
+    type: Annotated[list[JobTypeName], Meta(max_length=20, description="of one of these types")] = []
+    status: Annotated[list[Status], Meta(max_length=5, description="in one of these states")] = []
+    error_class: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    parent_id: UUID | None = None
+    created_from: Annotated[Moment, Meta(description="enqueued at this time or later")] | None = None
+    created_before: Annotated[Moment, Meta(description="enqueued before this time")] | None = None
+    cursor: Cursor | None = None
+    limit: Annotated[int, Meta(ge=1, le=MOST_LISTED)] = 50
+
+
+class Showing(Taken):
+    """How much of a job is shown."""
+
+    reveal: Annotated[bool, Meta(description="secrets are not masked; needs the scope operate")] = False
+
+
+class Waiting(Taken):
+    """How long to wait."""
+
+    timeout: Annotated[int, Meta(ge=0, le=LONGEST_WAIT_SECONDS, description="seconds")] = 30
+
+
+class EventsAfter(Taken):
+    """Which changes of status."""
+
+    after: (
+        Annotated[
+            str,
+            Meta(
+                pattern="^([0-9]{1,20}-[0-9]{1,18}|end)$",
+                description="`next_cursor` of the page before; `end`: those to come; none: all that are kept",
+            ),
+        ]
+        | None
+    ) = None
+    type: Annotated[list[JobTypeName], Meta(max_length=20, description="of jobs of one of these types")] = []
+    limit: Annotated[int, Meta(ge=1, le=MOST_EVENTS)] = 200
+
+
+class Cancelling(Taken):
+    """Why a job is cancelled."""
+
+    reason: Annotated[str, Meta(max_length=1000, description="stands in the job's error message")] | None = None
+
+
+class Prioritising(Taken):
+    """A job's new priority."""
+
+    priority: Priority
+
+
+class Pausing(Taken):
+    """Why, and for how long, a type is paused."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=1000, description="people see it wherever the pause shows")]
+    until: Annotated[Moment, Meta(description="resumes by itself; none: until someone resumes it")] | None = None
+
+
+# ---------------------------------------------------------------- given
+
+
+class EnqueuedJob(Given):
+    """`outcome`: created; exists (one with the key waits, nothing was added); rerun (one runs, another follows it)."""
+
+    id: UUID
+    outcome: Literal["created", "exists", "rerun"]
+
+
+class EnqueuedJobs(Given):
+    """In the order in which they were sent."""
+
+    jobs: list[EnqueuedJob]
+
+
+class JobSummary(Given):
+    """A job without payload and result. `attempt` is the run that it is at, `attempts` counts failures."""
+
+    id: UUID
+    job_type: str
+    status: Status
+    has_ended: bool
+    priority: int
+    attempt: int
+    attempts: int
+    max_attempts: int
+    created_at: datetime
+    scheduled_for: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    worker_id: str | None
+    progress: Annotated[float, Meta(ge=0, le=1, description="share done of the present run")] | None
+    progress_note: str | None
+    cancel_requested_at: datetime | None
+    unique_key: str | None
+    parent_id: UUID | None
+    postponements: int
+    error_class: str | None
+    error_msg: str | None
+
+
+class JobPage(Given):
+    """`next_cursor` is null on the last page."""
+
+    jobs: list[JobSummary]
+    next_cursor: str | None
+
+
+class Run(Given):
+    """A run that did not complete."""
+
+    attempt: int
+    worker_id: str | None
+    started_at: datetime | None
+    ended_at: datetime
+    outcome: str
+    charged: Annotated[bool, Meta(description="whether it cost one of max_attempts")]
+    error_class: str | None
+    error_msg: str | None
+    progress: float | None
+
+
+class Change(Given):
+    """A change of a job's status; the first one has no old status."""
+
+    at: datetime
+    old_status: Status | None
+    new_status: Status
+    attempts: int
+    error_class: str | None
+    worker_id: str | None
+    actor: Annotated[str, Meta(description="who did it: a login role, a person, token:NAME")]
+
+
+class Reason(Given):
+    """Why a job is where it is; the words are those of the function explain_job."""
+
+    reason: str
+    detail: Json
+
+
+class Job(JobSummary):
+    """All of a job. Secrets in payload, result and messages are masked."""
+
+    payload: Payload
+    result: Json
+    runs: list[Run]
+    events: list[Change]
+    reasons: list[Reason]
+
+
+class Outcome(Given):
+    """What an action did: retried, pulled_forward; cancelled, requested; changed, unchanged; paused, resumed."""
+
+    outcome: str
+
+
+class Event(Given):
+    """A change of a job's status. Within one job, a higher `id` is newer, whatever order they arrive in."""
+
+    id: int
+    cursor: str
+    job_id: UUID
+    job_type: str
+    old_status: Status | None
+    new_status: Status
+    attempts: int
+    error_class: str | None
+    worker_id: str | None
+    actor: str
+    at: datetime
+
+
+class EventPage(Given):
+    """`next_cursor` is never null: ask with it again, at once if there are more, else later."""
+
+    events: list[Event]
+    next_cursor: str
+    has_more: bool
+
+
+class JobTypeState(Given):
+    """A job type: the schema of its payload, its pause and what waits. Completed jobs are not counted."""
+
+    name: str
+    payload_schema: Json
+    payload_limit_bytes: int | None
+    is_paused: bool
+    paused_at: datetime | None
+    paused_until: datetime | None
+    pause_origin: str | None
+    pause_reason: str | None
+    workers: int
+    running: int
+    due: int
+    later: int
+    errors: int
+    oldest_due: datetime | None
+
+
+class JobTypes(Given):
+    job_types: list[JobTypeState]
+
+
+class WorkerState(Given):
+    """A worker process; stuck: its run has lost the lease; gone: it has not shown itself for 35 seconds."""
+
+    worker_id: str
+    job_type: str
+    version: str
+    host: str
+    pid: int
+    started_at: datetime
+    seen_at: datetime
+    state: Literal["busy", "idle", "stuck", "gone"]
+    current_job_id: UUID | None
+    current_since: datetime | None
+
+
+class Workers(Given):
+    workers: list[WorkerState]
+
+
+class Health(Given):
+    """Whether the database answers."""
+
+    status: Literal["ok", "unavailable"]
