@@ -78,6 +78,7 @@ create table job_queue (
     lease_until         timestamptz,
     progress            real,
     progress_note       text,
+    progress_at         timestamptz,
     cancel_requested_at timestamptz,
     cancel_reason       text,
     unique_key          text,
@@ -120,6 +121,7 @@ comment on column job_queue.lease_token is 'Fence: random per claim; every later
 comment on column job_queue.lease_until is 'The run is lost when this passes without a heartbeat; null for a worker that keeps no lease';
 comment on column job_queue.progress is 'Share done of the present run, 0 to 1';
 comment on column job_queue.progress_note is 'What the present run is at, in words';
+comment on column job_queue.progress_at is 'When one of the two last became another; a heartbeat alone does not change it';
 comment on column job_queue.cancel_requested_at is 'Someone asked to cancel the present run';
 comment on column job_queue.cancel_reason is 'Why, in their words';
 comment on column job_queue.unique_key is 'At most one waiting or running job per job_type and key';

@@ -160,7 +160,10 @@ begin
        set lease_until = clock_timestamp() + make_interval(secs => own.lease_seconds),
            progress = coalesce(case when held.progress <> 'NaN' then least(greatest(held.progress, 0), 1) end,
                                job.progress),
-           progress_note = coalesce(held.note, job.progress_note)
+           progress_note = coalesce(held.note, job.progress_note),
+           progress_at = case when coalesce(held.progress, job.progress) is distinct from job.progress
+                                or coalesce(held.note, job.progress_note) is distinct from job.progress_note
+                              then clock_timestamp() else job.progress_at end
       from unnest(p_job_ids, p_lease_tokens, p_progress, p_notes) as held (job_id, lease_token, progress, note),
            job_type as own
      where job.id = held.job_id and job.lease_token = held.lease_token and job.status = 'running'

@@ -180,3 +180,19 @@ def test_only_the_operator_may_act(database: Database, role: str) -> None:
         for call in calls:
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 conn.execute(call)
+
+
+def test_a_heartbeat_without_progress_does_not_look_like_progress(database: Database) -> None:
+    job = database.enqueue()
+    with database.connect("worker_test") as conn:
+        token = conn.execute("select lease_token from claim_jobs('test_job', 'w', 1)").fetchone()[0]
+
+        def beat(progress: float | None, note: str | None) -> Any:
+            conn.execute("select * from extend_leases(%s, %s, %s::real[], %s)", [[job], [token], [progress], [note]])
+            return database.job(job)["progress_at"]
+
+        assert beat(None, None) is None
+        first = beat(0.5, "half")
+        assert first is not None
+        assert beat(0.5, "half") == beat(None, None) == first
+        assert beat(0.5, "another note") > first
