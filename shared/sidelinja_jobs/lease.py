@@ -241,6 +241,7 @@ class LeaseThread:
         if now >= self._sweep_at:
             self._sweep_at = now + self._sweep_wait()
             counts = queue.sweep(conn)
+            self._metrics.rescued_runs.inc(counts["rescued"])
             if any(counts.values()):
                 self._log.info("swept", **counts)
 

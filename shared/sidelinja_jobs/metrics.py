@@ -67,6 +67,9 @@ class WorkerMetrics:
         )
         self.db_reconnects = counter("jobqueue_db_reconnects_total", "Connections opened anew after a loss")
         self.heartbeat_failures = counter("jobqueue_heartbeat_failures_total", "Heartbeats that failed")
+        self.rescued_runs = Counter(
+            "jobqueue_rescued_runs_total", "Dead runs, of any type, that this process's sweeps put back"
+        )
         self.queue_wait = Histogram(
             "jobqueue_queue_wait_seconds", "From due to claimed", by_type, buckets=DURATION_BUCKETS
         ).labels(job_type)

@@ -72,6 +72,20 @@ def test_metrics_tell_what_the_process_did(database: Database, worker_process: W
     assert all(dict(labels).get("job_type", "test_job") == "test_job" for series in after.values() for labels in series)
 
 
+def test_a_dead_run_that_a_sweep_puts_back_is_counted(database: Database, worker_process: WorkerProcesses) -> None:
+    port = free_port()
+    worker_process.start(database, MIXED, environ={"METRICS_PORT": str(port), "METRICS_HOST": "127.0.0.1"})
+    rescued = (("", "jobqueue_rescued_runs_total"),)
+    assert scrape(port)["jobqueue_rescued_runs"][rescued] == 0
+
+    database.enqueue(
+        "other_job", status="running", started_at="2026-01-01 00:00+00", lease_until="2026-01-01 00:01+00",
+        lease_token="7d444840-9dc0-11d1-b245-5ffdce74fad2",
+    )  # fmt: skip
+
+    wait_until(lambda: scrape(port)["jobqueue_rescued_runs"][rescued] == 1, 20, what="the sweep's count")
+
+
 def test_one_line_per_run_tells_its_end_and_no_payload_is_logged(
     database: Database, worker_process: WorkerProcesses
 ) -> None:
