@@ -28,6 +28,9 @@ TABLES = (
     "admin_account",
     "admin_session",
     "audit_entry",
+    "event_epoch",
+    "event_sink",
+    "event_delivery",
 )
 PRIVATE = frozenset({"admin_account", "admin_session"})  # passwords and sessions: by functions alone
 EVERY_TABLE = frozenset(TABLES) - PRIVATE
@@ -57,6 +60,7 @@ COLUMN = {"job_queue": "payload", "job_type": "role", "job_schedule": "payload",
     "job_attempt": "outcome", "job_checkpoint": "data", "job_event": "actor", "schema_migrations": "name",
     "show": "prompt", "watched_file": "job_id", "llm_call": "state",
     "admin_account": "role", "admin_session": "account", "audit_entry": "action",
+    "event_epoch": "epoch", "event_sink": "kind", "event_delivery": "attempts",
 }  # fmt: skip
 
 FUNCTIONS = {
@@ -77,13 +81,21 @@ FUNCTIONS = {
     },
     "accounts": {"put_account", "drop_account", "list_accounts", "record_audit"},
     "sessions": {"find_account", "has_accounts", "open_session", "use_session", "close_session"},
+    "deliver": {
+        "open_event_sink", "read_event_sink", "next_events", "record_deliveries", "event_sink_state",
+        "disable_event_sink",
+    },
+    "sinks": {
+        "enable_event_sink", "forget_event_sink", "replay_deliveries", "is_event_sink_open", "event_sink_state",
+        "renew_event_epoch",
+    },
     "look": {"explain_job", "is_alive", "holds_run", "lost_lease"},
 }  # fmt: skip
-OPERATOR = FUNCTIONS["enqueue"] | FUNCTIONS["operate"] | FUNCTIONS["look"] | FUNCTIONS["accounts"]
+OPERATOR = FUNCTIONS["enqueue"] | FUNCTIONS["operate"] | FUNCTIONS["look"] | FUNCTIONS["accounts"] | FUNCTIONS["sinks"]
 MAY_EXECUTE = {
     "operator": OPERATOR,
     "admin": OPERATOR | FUNCTIONS["sessions"],
-    "delivery": set(),
+    "delivery": FUNCTIONS["deliver"],
     "producer": FUNCTIONS["enqueue"],
     "plain": set(),
     "metrics": set(),
