@@ -32,6 +32,7 @@ sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
 from bench.stats_lines import synthetic_lines  # noqa: E402
 from services.stats.addresses import AddressBook, Networks  # noqa: E402
 from services.stats.agents import AgentBook, OwnList  # noqa: E402
+from services.stats.columns import Hashes, window_columns  # noqa: E402
 from services.stats.counting import Counting  # noqa: E402
 from services.stats.line_reader import LineReader  # noqa: E402
 from services.stats.lines import decode_lines  # noqa: E402
@@ -39,7 +40,6 @@ from services.stats.log_files import find_log_files  # noqa: E402
 from services.stats.parsing import BATCH_LINES  # noqa: E402
 from services.stats.paths import Layout  # noqa: E402
 from services.stats.process import tune_garbage_collection  # noqa: E402
-from services.stats.store import Hashes, window_columns  # noqa: E402
 from services.stats.tally import Tally  # noqa: E402
 
 WAYS = ("decode", "rules", "batch", "worker", "duckdb", "goaccess")

@@ -158,7 +158,7 @@ create table stats.listener_window (
     episode      text           not null,
     total_size   bigint         not null,
     listener     bytea          not null check (length(listener) = 16),
-    address      bytea          check (length(address) = 16),
+    is_allowed   boolean        not null default false,
     ranges       int8multirange not null,
     first_start  timestamptz    not null,
     requests     bigint         not null,
@@ -178,8 +178,8 @@ comment on column stats.listener_window.generation is 'Of the day''s rows';
 comment on column stats.listener_window.show is 'The show';
 comment on column stats.listener_window.episode is 'The episode';
 comment on column stats.listener_window.total_size is 'Size of the file; 0 = unknown';
-comment on column stats.listener_window.listener is 'Keyed hash of address and user agent, by the day''s key';
-comment on column stats.listener_window.address is 'Keyed hash of the address alone; null for one that is allowed any volume';
+comment on column stats.listener_window.listener is 'Keyed hashes of address (8 bytes) and user agent (8), by the day''s key';
+comment on column stats.listener_window.is_allowed is 'Its address may have any volume (R31)';
 comment on column stats.listener_window.ranges is 'Bytes that were sent';
 comment on column stats.listener_window.first_start is 'Start of the earliest request';
 comment on column stats.listener_window.requests is 'Requests';

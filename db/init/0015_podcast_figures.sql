@@ -7,7 +7,8 @@ set local role jobbko_owner;
 -- A day's downloads, one a listener and episode whatever versions of the file it fetched (R20, R24).
 create view stats.counted_listener as
 select distinct on (day, show, episode, listener)
-       day, show, episode, listener, address, first_start, app, app_type, device, country, referrer, list_version,
+       day, show, episode, listener, case when not is_allowed then substring(listener from 1 for 8) end as address,
+       first_start, app, app_type, device, country, referrer, list_version,
        sum(bytes) over (partition by day, show, episode, listener) as bytes
   from stats.listener_window
   join stats.day using (day, generation)
@@ -126,7 +127,7 @@ begin
     select p_day, min(generation), 'volume', sum(requests)
       from stats.listener_window
       join stats.day using (day, generation)
-     where day = p_day and address = any (p_left_out)
+     where day = p_day and not is_allowed and substring(listener from 1 for 8) = any (p_left_out)
     having count(*) > 0;
 end
 $$;

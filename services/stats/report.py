@@ -1,5 +1,6 @@
 """What a run did: the result of the job, and the checkpoint from which a second attempt goes on counting."""
 
+from collections import Counter
 from datetime import date
 from typing import Any
 
@@ -7,7 +8,7 @@ import msgspec
 
 from services.stats.counting import LATE
 from services.stats.log_files import LogFile
-from services.stats.tally import Tally
+from services.stats.tally import Tally, Window, WindowKey
 from sidelinja_jobs.json_text import clean_text
 
 METHOD = "iab23-cal-oslo-1"
@@ -80,19 +81,22 @@ class Report(msgspec.Struct):
 def warnings_of(tally: Tally) -> set[str]:
     """What in a batch looks as if the log, or the proxy before it, was not set up for counting."""
     found: set[str] = set()
-    requests = masked = hashed = 0
-    by_address: dict[bytes, int] = {}
-    for today in tally.days.values():
-        for (_, _, agent, key), window in today.windows.items():
-            requests += window.requests
-            masked += window.requests * window.address.is_masked
-            hashed += window.requests * agent.is_hashed
-            if not window.address.is_allowed:
-                by_address[key] = by_address.get(key, 0) + window.requests
-    if hashed:
+    windows = [today.windows for today in tally.days.values() if today.windows]
+    if not windows:
+        return found
+    if any(agent.is_hashed for agent in {key[2] for of_day in windows for key in of_day}):
         found.add("ua_hashed")
-    if requests and masked == requests:
+    if all(window.address.is_masked for of_day in windows for window in of_day.values()):
         found.add("masked_ips")
-    if requests >= _FEWEST_REQUESTS and max(by_address.values(), default=0) > requests * _HALF:
+    if tally.counted >= _FEWEST_REQUESTS and _is_mostly_one_address(windows):
         found.add("one_ip_over_50_percent")
     return found
+
+
+def _is_mostly_one_address(windows: list[dict[WindowKey, Window]]) -> bool:
+    """Whether most listeners are behind one address, and not one of those that may be."""
+    counts = Counter(key[3] for of_day in windows for key in of_day)
+    ((address, most),) = counts.most_common(1)
+    return most > counts.total() * _HALF and not any(
+        window.address.is_allowed for of_day in windows for key, window in of_day.items() if key[3] == address
+    )

@@ -5,29 +5,25 @@ runs beside this, crashes or is repeated, each line is counted once.
 """
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from services.stats.agents import UNKNOWN, Agent, subscribers_of
+from services.stats.columns import Hashes, app_of, window_columns
 from services.stats.counting import LATE
-from services.stats.coverage import Span
 from services.stats.log_files import LogFile
-from services.stats.tally import DayTally, Episode, Tally, Window, WindowKey
+from services.stats.tally import DayTally, Tally
 from sidelinja_jobs.json_text import clean_text
 from sidelinja_jobs.queries import load_queries
 
 SQL = load_queries(Path(__file__).with_name("queries.sql"))
-HASH_BYTES = 16  # queries.sql cuts columns of hashes by it
-_NOBODY = bytes(HASH_BYTES)
-MICROSECONDS = 1_000_000  # what PostgreSQL keeps of a second
 _AGENT_CHARACTERS = 300  # of an unknown agent that is listed
-_APP_CHARACTERS = 200
 
 Connection = psycopg.Connection[Any]
 
@@ -126,11 +122,7 @@ class Store:
                 for (feed, agent), count in today.feeds.items()
             ]
             conn.execute(SQL["add_feeds"], place | _columns(("feeds", "apps", "requests", "subscribers"), rows))
-        unknown = [
-            (clean_text(key[2].text[:_AGENT_CHARACTERS]), window.requests)
-            for key, window in today.windows.items()
-            if key[2].kind == UNKNOWN
-        ]
+        unknown = _unknown_agents(today)
         if unknown:
             conn.execute(SQL["add_unknown_agents"], place | _columns(("agents", "requests"), unknown))
 
@@ -144,98 +136,12 @@ def _open_days(conn: Connection, tally: Tally) -> dict[date, int]:
     return opened
 
 
-class Hashes:
-    """Keyed hashes of one day: of listeners, and of addresses, which come again and again."""
-
-    MOST = 50_000
-
-    def __init__(self, salt: bytes) -> None:
-        self._bases = {
-            length: blake2b(key=salt, digest_size=HASH_BYTES, person=kind) for length, kind in _KINDS.items()
-        }
-        self._of_address = blake2b(key=salt, digest_size=HASH_BYTES, person=b"address")
-        self._addresses: dict[bytes, bytes] = {}
-
-    def listeners(self, keys: Iterable[WindowKey]) -> bytes:
-        """R22: of each window, one behind the other."""
-        copies = {length: base.copy for length, base in self._bases.items()}
-        found = []
-        for _, _, agent, address_key in keys:
-            hashed = copies[len(address_key)]()
-            hashed.update(address_key + agent.key)
-            found.append(hashed.digest())
-        return b"".join(found)
-
-    def addresses(self, windows: Iterable[Window]) -> bytes:
-        """R31 counts by them; what is allowed any volume has zeros."""
-        known = self._addresses
-        if len(known) > self.MOST:
-            known.clear()
-        found = []
-        for window in windows:
-            address = window.address
-            if address.is_allowed:
-                found.append(_NOBODY)
-                continue
-            hashed = known.get(address.key)
-            if hashed is None:
-                fresh = self._of_address.copy()
-                fresh.update(address.key)
-                hashed = known[address.key] = fresh.digest()
-            found.append(hashed)
-        return b"".join(found)
-
-
-def window_columns(windows: dict[WindowKey, Window], hashes: Hashes) -> dict[str, Any]:
-    """The windows as array literals, which PostgreSQL reads faster than psycopg would write lists."""
-    episodes: dict[Episode, int] = {}
-    agents: dict[Agent, int] = {}
-    for episode, _, agent, _ in windows:
-        episodes.setdefault(episode, len(episodes) + 1)
-        agents.setdefault(agent, len(agents) + 1)
-    found = windows.values()
-    return {
-        "episode_numbers": _numbers([episodes[key[0]] for key in windows]),
-        "agent_numbers": _numbers([agents[key[2]] for key in windows]),
-        "total_sizes": _numbers([key[1] for key in windows]),
-        "listeners": hashes.listeners(windows),
-        "addresses": hashes.addresses(found),
-        "firsts": _numbers([window.first for window in found]),
-        "ends": _numbers([window.end for window in found]),
-        "ranges": _texts(["" if window.apart is None else _multirange(window.spans) for window in found]),
-        "first_starts": _numbers([int(window.first_start * MICROSECONDS) for window in found]),
-        "requests": _numbers([window.requests for window in found]),
-        "bytes": _numbers([window.byte_count for window in found]),
-        "countries": _texts([window.address.country for window in found]),
-        "referrers": _texts([window.referrer for window in found]),
-        "shows": [episode.show for episode in episodes],
-        "episodes": [episode.name for episode in episodes],
-        "apps": [app_of(agent) for agent in agents],
-        "app_types": [agent.kind for agent in agents],
-        "devices": [agent.device for agent in agents],
-    }
-
-
-def app_of(agent: Agent) -> str:
-    """What aggregates call an app: a name of the list, never a header's own text."""
-    return agent.name[:_APP_CHARACTERS]
-
-
-# The length of the address is part of what is hashed: four bytes and a name must not be eight bytes and a shorter name.
-_KINDS = {4: b"ipv4", 8: b"ipv6"}
-
-
-def _multirange(spans: list[Span]) -> str:
-    return "{" + ",".join([f"[{first},{end})" for first, end in spans]) + "}"
-
-
-def _numbers(values: list[Any]) -> str:
-    return "{" + str(values)[1:-1] + "}"
-
-
-def _texts(values: list[str]) -> str:
-    """An array literal of texts without quotes and backslashes: hex, ranges, codes, host names."""
-    return '{"' + '","'.join(values) + '"}'
+def _unknown_agents(today: DayTally) -> list[tuple[str, int]]:
+    requests: Counter[Agent] = Counter()
+    for key, window in today.windows.items():
+        if key[2].kind == UNKNOWN:
+            requests[key[2]] += window.requests
+    return [(clean_text(agent.text[:_AGENT_CHARACTERS]), count) for agent, count in requests.items()]
 
 
 def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
