@@ -90,7 +90,8 @@ class Database:
             reconnect_timeout=0,
             configure=_configure,
             check=AsyncConnectionPool.check_connection,
-            kwargs={"autocommit": True, "row_factory": dict_row},
+            # Filters of lists are planned with their values: a plan for all values would read whole tables.
+            kwargs={"autocommit": True, "row_factory": dict_row, "prepare_threshold": None},
         )
 
     async def open(self) -> None:
