@@ -161,15 +161,15 @@ begin
 end
 $$;
 
--- Written at most once a minute: a page view is a read.
-create function use_session(p_token_hash bytea, p_idle interval) returns table (name text, role text)
+-- Written at most once a minute: a page view is a read. p_touch: a person asked, not a page by itself.
+create function use_session(p_token_hash bytea, p_idle interval, p_touch boolean) returns table (name text, role text)
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
 #variable_conflict use_column
 begin
     update admin_session set seen_at = clock_timestamp()
-     where token_hash = p_token_hash and expires_at > clock_timestamp()
+     where p_touch and token_hash = p_token_hash and expires_at > clock_timestamp()
        and seen_at > clock_timestamp() - p_idle and seen_at < clock_timestamp() - least(interval '1 minute', p_idle / 4);
     return query
     select account.name, account.role
@@ -189,7 +189,5 @@ $$;
 grant select on audit_entry to jobbko_operator, jobbko_reader;
 grant execute on function put_account, drop_account, list_accounts, record_audit to jobbko_operator;
 grant execute on function find_account, has_accounts, open_session, use_session, close_session to jobbko_admin;
--- How far the events of jobs may have come: the live view reads on from there.
-grant select on sequence job_event_id_seq to jobbko_admin;
 
 commit;

@@ -36,15 +36,17 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
+from services.admin import streams
 from services.admin.access import login
 from services.admin.access.attempts import Attempts
 from services.admin.access.guard import Guard
 from services.admin.api import routes as api
 from services.admin.api.authentication import TokenCheck
-from services.admin.api.waiting import Endings
+from services.admin.api.watch import Watch
 from services.admin.database import Database
 from services.admin.errors import HANDLERS, Edge
 from services.admin.headers import FixedHeaders
+from services.admin.live import Feed
 from services.admin.pages import overview
 from services.admin.settings import AdminSettings
 
@@ -56,7 +58,7 @@ NAVIGATION = (
 
 def create_app(settings: AdminSettings, database: Database, *, is_open: bool = False) -> Starlette:
     """The admin view. `is_open`: nobody has to log in, which is for loopback alone."""
-    routes: list[BaseRoute] = [*login.routes, *api.routes]
+    routes: list[BaseRoute] = [*login.routes, *streams.routes, *api.routes]
     for page in PAGES:
         routes += page.routes
     routes.append(Mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static"))
@@ -80,7 +82,8 @@ def create_app(settings: AdminSettings, database: Database, *, is_open: bool = F
         ],
     )
     app.state.settings, app.state.database, app.state.is_open = settings, database, is_open
+    app.state.feed = Feed(database, settings.live_streams)
     app.state.attempts, app.state.hashing = Attempts(), asyncio.Semaphore(1)
     app.state.navigation = NAVIGATION
-    app.state.token_check, app.state.endings = TokenCheck(), Endings(database)
+    app.state.token_check, app.state.watch = TokenCheck(), Watch(database)
     return app

@@ -35,12 +35,17 @@ class AdminServer(uvicorn.Server):
             )
         )
         self._app, self._settings = app, settings
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._app.state.watch.stop()
         super().handle_exit(sig, frame)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._app.state.feed.stop)
 
     async def serve_with_health(self) -> None:
         """Serves until told to stop; HEALTH_FILE is touched while the database answers."""
+        self._loop = asyncio.get_running_loop()
         beat = asyncio.create_task(self._keep_health())
         try:
             await self.serve()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
@@ -59,6 +60,14 @@ def preferred_language(accept_language: str) -> str:
         if tag in _ACCEPTED:
             return _ACCEPTED[tag]
     return "en" if any(tag for _, tag in wanted) else "nb"
+
+
+def doing(language: str, job: Mapping[str, Any]) -> str:
+    """What a running job is at: Transkriberer … 2/3 forsøk. The type's own word where it has one."""
+    words = all_words()
+    key = "running.stopping" if job["cancel_requested_at"] is not None else f"running.{job['job_type']}"
+    word = words.get(key, words["running.other"])[language]
+    return str(words["running.attempt"][language]).format(word=word, n=job["attempts"] + 1, of=job["max_attempts"])
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,15 @@ Page = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class Account:
-    """Who asks. `origin`: by a session of their own, by the proxy's header, or since nobody has to log in."""
+    """Who asks. `origin`: by a session of their own, by the proxy's header, or since nobody has to log in.
+
+    `cursor` is where the events of the live view go on after this page (services.admin.live).
+    """
 
     name: str
     role: Role
-    origin: Literal["session", "proxy", "open"] = "session"
+    origin: Literal["session", "proxy", "open"]
+    cursor: str
 
     @property
     def is_operator(self) -> bool:

@@ -15,17 +15,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from services.admin.access.accounts import Account
 from services.admin.access.origin import SAFE_METHODS, is_encrypted, is_from_own_site, is_proxy, peer_address
-from services.admin.database import Database
 from services.admin.errors import error_page
-from services.admin.rendering import speech
+from services.admin.rendering import LIVE_HEADER, speech
 from services.admin.settings import AdminSettings
 
-LOGIN, LOGOUT = "/login", "/logout"
+LOGIN, LOGOUT, LIVE = "/login", "/logout", "/live"
 OWN_TOKENS = "/api/"
 COOKIE = "jobbko_session"
 SECURE_COOKIE = "__Host-jobbko_session"  # browsers take it by TLS alone, and from no neighbouring site
 TOKEN_BYTES = 32
 LONGEST_COOKIE = 200
+LONGEST_NAME = 100
 
 
 class Guard:
@@ -53,31 +53,13 @@ class Guard:
             return error_page(request, 403, _words(request, "access.foreign"))
         if path == LOGIN:
             return None
-        account = await self.account(request)
+        account = await find_account(request)
         if account is None:
             return self._to_login(request)
-        request.state.account = account
+        request.state.account, request.state.cursor = account, account.cursor
         if is_change and path != LOGOUT and not account.is_operator:
             return error_page(request, 403, _words(request, "access.viewer"))
         return None
-
-    async def account(self, request: Request) -> Account | None:
-        """Who it is: by the proxy's header, by the session, or `local` where nobody has to log in."""
-        if request.app.state.is_open:
-            return Account("local", "operator", "open")
-        if self._settings.proxy_header and is_proxy(peer_address(request), self._settings.proxies):
-            names = request.headers.getlist(self._settings.proxy_header)
-            if len(names) == 1 and names[0]:
-                return await self._proxy_account(request.app.state.database, names[0])
-        return await session_account(request)
-
-    async def _proxy_account(self, database: Database, name: str) -> Account | None:
-        known = await database.fetch_one("find_account", name=name)
-        if known is not None:
-            return Account(known["name"], known["role"], "proxy")
-        if self._settings.proxy_new_accounts == "refuse" or await database.fetch_value("account_exists", name=name):
-            return None
-        return Account(name[:100], self._settings.proxy_new_accounts, "proxy")  # type: ignore[arg-type]
 
     def _to_login(self, request: Request) -> Response:
         wants_page = request.headers.get("sec-fetch-mode", "navigate") == "navigate"
@@ -89,14 +71,45 @@ class Guard:
         return RedirectResponse(target + (f"?next={quote(path + query)}" if path != "/" or query else ""), 303)
 
 
+async def find_account(request: Request) -> Account | None:
+    """Who it is: by the proxy's header, by the session, or `local` where nobody has to log in."""
+    settings: AdminSettings = request.app.state.settings
+    if request.app.state.is_open:
+        cursor = await request.app.state.database.fetch_value("live_snapshot")
+        return Account("local", "operator", "open", cursor)
+    if settings.proxy_header and is_proxy(peer_address(request), settings.proxies):
+        names = request.headers.getlist(settings.proxy_header)
+        if len(names) == 1 and names[0]:
+            return await _proxy_account(request, names[0])
+    return await session_account(request)
+
+
+async def _proxy_account(request: Request, name: str) -> Account | None:
+    settings, database = request.app.state.settings, request.app.state.database
+    row = await database.fetch_one("proxy_account", name=name.replace("\0", "")[:LONGEST_NAME])
+    if row["known"] is not None:
+        return None if row["disabled"] else Account(row["known"], row["role"], "proxy", row["cursor"])
+    if settings.proxy_new_accounts == "refuse":
+        return None
+    return Account(name[:LONGEST_NAME], settings.proxy_new_accounts, "proxy", row["cursor"])
+
+
 async def session_account(request: Request) -> Account | None:
-    """The account whose session the cookie names."""
+    """The account whose session the cookie names. What a page asks for by itself does not keep a session awake."""
     token = session_token(request)
     if token is None:
         return None
     idle = request.app.state.settings.idle_hours
-    row = await request.app.state.database.fetch_one("use_session", token_hash=digest(token), idle_hours=idle)
-    return None if row is None else Account(row["name"], row["role"])
+    is_awake = LIVE_HEADER not in request.headers and get_route_path(request.scope) != LIVE
+    row = await request.app.state.database.fetch_one(
+        "use_session", token_hash=digest(token), idle_hours=idle, touch=is_awake
+    )
+    return None if row is None else Account(row["name"], row["role"], "session", row["cursor"])
+
+
+async def is_still_allowed(request: Request) -> bool:
+    """Whether a request that goes on for long would still be let in."""
+    return await find_account(request) is not None
 
 
 def session_token(request: Request) -> str | None:
