@@ -23,13 +23,15 @@ psql:  ## a psql in the database, as jobbko_operator (ROLE=jobbko_reader, ROLE=p
 	@PGPASSWORD="$$($(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets show "$(ROLE)")" \
 	  $(COMPOSE) exec $(if $(SQL),-T) -e PGPASSWORD db psql -h 127.0.0.1 -U "$(ROLE)" -d jobbko $(if $(SQL),-c "$$SQL")
 
-password:  ## show the operator's password (ROLE=worker_whisper, ROLE=jobbko_producer, …: that role's)
+password: ROLE = admin
+password:  ## show the password of the admin view's account `admin` (ROLE=jobbko_operator, …: that role's)
 	@$(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets show "$(ROLE)"
 
-new-password:  ## give a role a new password and restart the worker that uses it (ROLE=worker_whisper, …)
+new-password:  ## give a role a new password and restart the service that uses it (ROLE=worker_whisper, …)
 	@$(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets renew "$(ROLE)"
 	@$(if $(filter postgres,$(ROLE)),$(MAKE) reset-password,$(COMPOSE) run --rm --no-deps -T migrate)
 	@$(if $(filter worker_%,$(ROLE)),$(COMPOSE) restart --no-deps $(patsubst worker_%,%,$(ROLE)))
+	@$(if $(filter admin jobbko_admin,$(ROLE)),$(COMPOSE) restart --no-deps admin)
 
 key:  ## store the API key of OpenRouter (asked for, or read from standard input) and restart who uses it
 	@if [[ -t 0 ]]; then read -rsp 'OpenRouter API key (empty: take it away): ' key; echo; else read -r key || true; fi; \

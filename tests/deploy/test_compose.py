@@ -91,7 +91,9 @@ def test_service_sees_its_own_secrets_alone(name: str) -> None:
         return
     for mount in mounts:
         assert (mount["read_only"], mount["target"], mount["volume"]["nocopy"]) == (True, "/run/secrets", True)
-        own = {"db": "db", "jobs": "operator", "watch": "worker_whisper"}.get(name) or JOB_TYPES[name].role
+        own = {"admin": "admin", "db": "db", "jobs": "operator", "watch": "worker_whisper"}.get(name) or JOB_TYPES[
+            name
+        ].role
         assert mount["volume"]["subpath"] == own
     assert not any("PASSWORD" in key and not key.endswith("_FILE") for key in environment(name))
 

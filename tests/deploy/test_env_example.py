@@ -28,6 +28,9 @@ FIXED = {
     "METRICS_HOST": "inside the container",
     "METRICS_PORT": "Prometheus looks there",
     "HEALTH_FILE": "the health check looks there",
+    "ADMIN_HOST": "inside the container",
+    "ADMIN_PORT": "inside the container; the same name in .env is the published port",
+    "ADMIN_PASSWORD": "made by `secrets`",
     "OPENROUTER_API_KEY": "given with `make key`",
 }
 
