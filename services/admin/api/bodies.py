@@ -87,16 +87,16 @@ def read_parameters(query: QueryParams, kind: type[S]) -> S:
         hint = _plain(hints.get(name))
         given = query.getlist(name)
         if hint is not list and len(given) > 1:
-            raise _wrong_parameter(name, f"it is given {len(given)} times, expected once")
+            raise wrong_parameter(name, f"it is given {len(given)} times, expected once")
         values[name] = given if hint is list else _value(given[0], hint)
     try:
         result = msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
         problem = field_problem(error)
-        raise _wrong_parameter(problem.field, problem.message) from error
+        raise wrong_parameter(problem.field, problem.message) from error
     for place, text in _texts(values, ""):
         if clean_text(text) != text:
-            raise _wrong_parameter(place, "it holds a NUL character or half of a character")
+            raise wrong_parameter(place, "it holds a NUL character or half of a character")
     return result
 
 
@@ -109,7 +109,8 @@ def field_problem(error: msgspec.ValidationError) -> FieldProblem:
     return FieldProblem(place or "the body", message)
 
 
-def _wrong_parameter(name: str, message: str) -> ProblemError:
+def wrong_parameter(name: str, message: str) -> ProblemError:
+    """The problem of a parameter or header that is wrong."""
     return ProblemError(
         "invalid_parameter",
         f"{name}: {message}",

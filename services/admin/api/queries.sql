@@ -108,6 +108,14 @@ select horizon.xid::text as horizon, (select count(*) from seen) as seen,
 -- name: api_horizon
 select pg_snapshot_xmin(pg_current_snapshot())::text as xid
 
+-- name: api_newest_event
+-- Of those that a cursor may pass: changes whenever there is something to read.
+select event.xid::text || '-' || event.id as cursor
+  from job_event as event
+ where event.xid < pg_snapshot_xmin(pg_current_snapshot())
+ order by event.xid desc, event.id desc
+ limit 1
+
 -- name: api_job_types
 -- Completed jobs are not counted: that would read them all; each of the three parts has a partial index.
 with open_jobs as (

@@ -69,6 +69,12 @@ OPERATIONS: tuple[Operation, ...] = (
         "they are not skipped.",
     ),
     Operation(
+        "GET", "/events/stream", "stream_events", "Get changes of status as they come", waiting.stream_events, "read",
+        parameters=shapes.EventsFrom, gives=shapes.Event, media_type="text/event-stream", problems=("busy", "refused"),
+        description="Server-sent events of the type `change`. A client that was cut off sends the last `id` that it "
+        "got as the header Last-Event-ID, or as `after`, and goes on there; it may get some changes twice.",
+    ),
+    Operation(
         "GET", "/job-types", "list_job_types", "List job types with the schemas of their payloads",
         fleet.list_job_types, "read", gives=shapes.JobTypes,
     ),

@@ -15,6 +15,7 @@ MOST_BATCHED = 1000
 MOST_LISTED = 200
 MOST_EVENTS = 1000
 LONGEST_WAIT_SECONDS = 300
+CURSOR_PATTERN = "^([0-9]{1,20}-[0-9]{1,18}|end)$"
 
 Status = Literal["pending", "running", "completed", "error", "retry"]
 Scope = Literal["enqueue", "read", "operate"]
@@ -94,20 +95,25 @@ class Waiting(Taken):
     timeout: Annotated[int, Meta(ge=0, le=LONGEST_WAIT_SECONDS, description="seconds")] = 30
 
 
-class EventsAfter(Taken):
+class EventsFrom(Taken):
     """Which changes of status."""
 
     after: (
         Annotated[
             str,
             Meta(
-                pattern="^([0-9]{1,20}-[0-9]{1,18}|end)$",
+                pattern=CURSOR_PATTERN,
                 description="`next_cursor` of the page before; `end`: those to come; none: all that are kept",
             ),
         ]
         | None
     ) = None
     type: Annotated[list[JobTypeName], Meta(max_length=20, description="of jobs of one of these types")] = []
+
+
+class EventsAfter(EventsFrom):
+    """Which changes of status, and how many at once."""
+
     limit: Annotated[int, Meta(ge=1, le=MOST_EVENTS)] = 200
 
 
@@ -232,7 +238,6 @@ class Event(Given):
     """A change of a job's status. Within one job, a higher `id` is newer, whatever order they arrive in."""
 
     id: int
-    cursor: str
     job_id: UUID
     job_type: str
     old_status: Status | None
