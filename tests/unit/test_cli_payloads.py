@@ -1,7 +1,7 @@
 """Payloads from what was typed, and the first look at them with the worker's schema."""
 
 import json
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -158,3 +158,36 @@ def test_slips_are_told_before_the_worker_sees_them(payload: Any, told: list[str
 )
 def test_schema_that_says_nothing_refuses_nothing(schema: dict[str, Any]) -> None:
     assert problems(parsed('{"a": [1, {"b": null}]}'), schema) == []
+
+
+class Bounded(msgspec.Struct, forbid_unknown_fields=True):
+    kind: Literal["a", "b"] = "a"
+    version: Literal[1] = 1
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=3)] | None = None
+    share: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
+    tracks: Annotated[list[Track], msgspec.Meta(max_length=2)] | None = None
+
+
+@pytest.mark.parametrize(
+    ("payload", "problem"),
+    [
+        ('{"kind": "c"}', 'payload.kind is none of "a", "b"'),
+        ('{"version": 2}', "payload.version is none of 1"),
+        ('{"version": "1"}', "payload.version is none of 1"),
+        ('{"name": "abcd"}', "payload.name has 4 characters, expected at most 3"),
+        ('{"name": ""}', "payload.name has 0 characters, expected at least 1"),
+        ('{"share": -0.1}', "payload.share is -0.1, expected 0 or more"),
+        ('{"share": 1e400}', "payload.share is 1e400, expected less than 1"),
+        ('{"tracks": [{"path": ""}, {"path": ""}, {}]}', "payload.tracks has 3 members, expected at most 2"),
+        ('{"tracks": [{"pth": ""}]}', "payload.tracks[0].path is missing"),
+    ],
+)
+def test_a_value_out_of_bounds_is_named_with_its_bound(payload: str, problem: str) -> None:
+    assert problem in problems(parsed(payload), msgspec.json.schema(Bounded))
+
+
+@pytest.mark.parametrize(
+    "payload", ['{"kind": "b", "version": 1.0, "name": "æøå", "share": 0.999}', '{"name": null, "tracks": null}', "{}"]
+)
+def test_a_value_within_its_bounds_is_let_pass(payload: str) -> None:
+    assert problems(parsed(payload), msgspec.json.schema(Bounded)) == []

@@ -1,10 +1,13 @@
-"""A first look at a payload with the schema that the worker has published: unknown, missing and mistyped fields.
+"""A first look at a payload with the schema that the worker has published: unknown, missing and mistyped fields, and
+values that are out of bounds.
 
-Not a validator: the worker checks everything when it takes the job. This catches the slip of the hand while the
-person still sits before the keyboard.
+The worker checks everything again when it takes the job, with rules that no schema can say. This catches the slip of
+the hand while the person still sits before the keyboard.
 """
 
 import difflib
+import json
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +22,24 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "integer": lambda value: isinstance(value, str) and type(value) is not str and "." not in value,
 }
 _DEEPEST = 20
+_SHOWN = 12  # values of a list of choices that a message names
+# Kind of the value -> bound of the schema -> whether what is found keeps to it, and the words for it.
+_BOUNDS: dict[str, dict[str, tuple[Callable[[float, float], bool], str]]] = {
+    "string": {
+        "minLength": (operator.ge, "has {} characters, expected at least {}"),
+        "maxLength": (operator.le, "has {} characters, expected at most {}"),
+    },
+    "array": {
+        "minItems": (operator.ge, "has {} members, expected at least {}"),
+        "maxItems": (operator.le, "has {} members, expected at most {}"),
+    },
+    "number": {
+        "minimum": (operator.ge, "is {}, expected {} or more"),
+        "maximum": (operator.le, "is {}, expected {} or less"),
+        "exclusiveMinimum": (operator.gt, "is {}, expected more than {}"),
+        "exclusiveMaximum": (operator.lt, "is {}, expected less than {}"),
+    },
+}
 
 
 def problems(value: Any, schema: dict[str, Any]) -> list[str]:
@@ -40,6 +61,10 @@ def _problems(place: str, value: Any, schema: dict[str, Any], root: dict[str, An
     expected = _types(schema)
     if expected and not any(_KINDS[name](value) for name in expected if name in _KINDS):
         yield f"{place} is {_kind(value)}, expected {' or '.join(sorted(expected))}"
+        return
+    yield from (f"{place} {problem}" for problem in _value_problems(value, schema))
+    if depth < _DEEPEST and (chosen := _choice(value, schema, root)) is not None:
+        yield from _problems(place, value, chosen, root, depth + 1)
     elif depth < _DEEPEST and isinstance(value, dict):
         yield from _field_problems(place, value, schema, root, depth)
     elif depth < _DEEPEST and isinstance(value, list) and isinstance(schema.get("items"), dict):
@@ -61,6 +86,42 @@ def _field_problems(
             close = difflib.get_close_matches(name, fields, n=1)
             hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(fields))}"
             yield f"{place}.{name} is not a known field ({hint})"
+
+
+def _value_problems(value: Any, schema: dict[str, Any]) -> Iterator[str]:
+    """What the schema says of a single value: its choices, its size."""
+    choices = schema.get("enum")
+    if isinstance(choices, list) and not any(_is_same(value, choice) for choice in choices):
+        named = ", ".join(json.dumps(choice, ensure_ascii=False) for choice in choices[:_SHOWN])
+        yield f"is none of {named}{', …' if len(choices) > _SHOWN else ''}"
+    for kind, bounds in _BOUNDS.items():
+        if _KINDS[kind](value):
+            found = float(value) if kind == "number" else len(value)
+            for name, (keeps_to, words) in bounds.items():
+                bound = schema.get(name)
+                if isinstance(bound, int | float) and not keeps_to(found, bound):
+                    yield words.format(value if kind == "number" else found, bound)
+
+
+def _choice(value: Any, schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any] | None:
+    """Of several schemas the only one that a value of this kind can mean."""
+    choices = schema.get("anyOf")
+    if not isinstance(choices, list):
+        return None
+    fitting = [
+        choice
+        for choice in (_resolved(choice, root) for choice in choices)
+        if not (types := _types(choice)) or any(_KINDS[name](value) for name in types if name in _KINDS)
+    ]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _is_same(value: Any, choice: Any) -> bool:
+    """Whether a value, with numbers as they were written, is one of JSON."""
+    if _KINDS["number"](value):
+        is_number = isinstance(choice, int | float) and not isinstance(choice, bool)
+        return is_number and float(value) == choice
+    return type(value) is type(choice) and bool(value == choice)
 
 
 def _resolved(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
