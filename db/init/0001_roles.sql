@@ -39,7 +39,13 @@ end
 $$;
 
 grant usage, create on schema public to jobbko_owner;
-grant jobbko_operator to jobbko_admin;
+do $$
+begin
+    grant jobbko_operator to jobbko_admin;
+exception when unique_violation or internal_error then
+    null;   -- the migration of another database is doing the same just now
+end
+$$;
 
 -- Without "in schema", or it has no effect: what public may do by default can only be taken back globally.
 alter default privileges for role jobbko_owner revoke execute on functions from public;

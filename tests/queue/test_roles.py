@@ -28,6 +28,7 @@ TABLES = (
     "admin_account",
     "admin_session",
     "audit_entry",
+    "job_hour",
     "event_epoch",
     "event_sink",
     "event_delivery",
@@ -59,7 +60,7 @@ STATEMENTS = (
 COLUMN = {"job_queue": "payload", "job_type": "role", "job_schedule": "payload", "worker": "host"} | {
     "job_attempt": "outcome", "job_checkpoint": "data", "job_event": "actor", "schema_migrations": "name",
     "show": "prompt", "watched_file": "job_id", "llm_call": "state",
-    "admin_account": "role", "admin_session": "account", "audit_entry": "action",
+    "admin_account": "role", "admin_session": "account", "audit_entry": "action", "job_hour": "completed",
     "event_epoch": "epoch", "event_sink": "kind", "event_delivery": "attempts",
 }  # fmt: skip
 
@@ -81,6 +82,7 @@ FUNCTIONS = {
     },
     "accounts": {"put_account", "drop_account", "list_accounts", "record_audit"},
     "sessions": {"find_account", "has_accounts", "open_session", "use_session", "close_session"},
+    "count": {"count_job_hours"},
     "deliver": {
         "open_event_sink", "read_event_sink", "next_events", "record_deliveries", "event_sink_state",
         "disable_event_sink",
@@ -94,7 +96,7 @@ FUNCTIONS = {
 OPERATOR = FUNCTIONS["enqueue"] | FUNCTIONS["operate"] | FUNCTIONS["look"] | FUNCTIONS["accounts"] | FUNCTIONS["sinks"]
 MAY_EXECUTE = {
     "operator": OPERATOR,
-    "admin": OPERATOR | FUNCTIONS["sessions"],
+    "admin": OPERATOR | FUNCTIONS["sessions"] | FUNCTIONS["count"],
     "delivery": FUNCTIONS["deliver"],
     "producer": FUNCTIONS["enqueue"],
     "plain": set(),
