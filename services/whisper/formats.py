@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 
 from services.whisper.payload import WhisperPayload
-from services.whisper.subtitles import as_podcast_json, as_srt, as_txt, as_vtt
 from services.whisper.transcript import Row
+from subtitles import as_podcast_json, as_srt, as_txt, as_vtt
 
 FORMATS: dict[str, Callable[[Row, bool], str]] = {
     "vtt": lambda transcript, lines: as_vtt(transcript["segments"], lines=lines),

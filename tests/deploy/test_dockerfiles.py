@@ -91,7 +91,8 @@ def test_build_context_is_an_allow_list() -> None:
     rules = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
     assert rules[0] == "*"
     assert [rule for rule in rules if rule.startswith("!")] == [
-        "!shared/sidelinja_jobs", "!shared/openrouter_client", "!shared/jobs", "!services", "!db/init",
+        "!shared/sidelinja_jobs", "!shared/openrouter_client", "!shared/subtitles", "!shared/jobs", "!services",
+        "!db/init",
     ]  # fmt: skip
     assert "**/__pycache__" in rules
 

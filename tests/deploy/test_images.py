@@ -13,7 +13,10 @@ from tests.deploy.test_dockerfiles import BASE, DOCKERFILES
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 NAMES = [path.parent.name for path in DOCKERFILES]
 EVERY = pytest.mark.parametrize("name", NAMES)
-SHARED = {name: ["/app/shared/openrouter_client/"] for name in ("openrouter", "research")}
+SHARED = {
+    **{name: ["/app/shared/openrouter_client/"] for name in ("openrouter", "research")},
+    **{name: ["/app/shared/subtitles/"] for name in ("admin", "whisper")},
+}
 MEGABYTES_ABOVE_BASE = {"admin": 40, "openrouter": 30, "research": 120, "stats": 25, "whisper": 470}
 
 

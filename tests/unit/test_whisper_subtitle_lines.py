@@ -9,7 +9,7 @@ import webvtt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.whisper.subtitles import as_podcast_json, as_srt, as_txt, as_vtt, cues
+from subtitles import as_podcast_json, as_srt, as_txt, as_vtt, cues
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.whisper.subtitles import as_srt, as_txt, as_vtt, cues
+from subtitles import as_srt, as_txt, as_vtt, cues
 
 NASTY = "R&D <b>sa</b> a --> b\nog\r\n\r\nså 00:00:01.000 --> 00:00:02.000 \u2028slutt"
 TIME = r"(\d\d+):(\d\d):(\d\d)[.,](\d\d\d)"
