@@ -154,17 +154,14 @@ def _check_headers(request: Request) -> None:
 async def _receive(request: Request, limit: int) -> bytes:
     """The bytes of the body; never more than `limit` are kept."""
     parts, size = [], 0
+    if int(request.headers.get("content-length", 0)) > limit:  # the server has checked that it is a number
+        raise _too_large(limit)
     try:
         async with asyncio.timeout(SECONDS):
             async for part in request.stream():
                 size += len(part)
                 if size > limit:
-                    raise ProblemError(
-                        "body_too_large",
-                        f"the body is over the limit of {limit} bytes",
-                        "leave the data in a file and put its path into the payload, or send fewer jobs",
-                        headers={"Connection": "close"},
-                    )
+                    raise _too_large(limit)
                 parts.append(part)
     except TimeoutError as error:
         raise ProblemError(
@@ -173,6 +170,15 @@ async def _receive(request: Request, limit: int) -> bytes:
     except ClientDisconnect as error:  # nobody reads the answer
         raise ProblemError("body_too_slow", "the connection was closed within the body") from error
     return b"".join(parts)
+
+
+def _too_large(limit: int) -> ProblemError:
+    """The connection stays open: closed with data unread, it would take the answer away with it."""
+    return ProblemError(
+        "body_too_large",
+        f"the body is over the limit of {limit} bytes",
+        "leave the data in a file and put its path into the payload, or send fewer jobs",
+    )
 
 
 def _texts(tree: Any, place: str) -> Iterator[tuple[str, str]]:
