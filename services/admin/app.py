@@ -43,6 +43,7 @@ from services.admin.access.guard import Guard
 from services.admin.api import routes as api
 from services.admin.api.authentication import TokenCheck
 from services.admin.api.watch import Watch
+from services.admin.counting import keep_counting
 from services.admin.database import Database
 from services.admin.errors import HANDLERS, Edge
 from services.admin.headers import FixedHeaders
@@ -66,9 +67,13 @@ def create_app(settings: AdminSettings, database: Database, *, is_open: bool = F
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await database.open()
+        counting = asyncio.create_task(keep_counting(database))
         try:
             yield
         finally:
+            counting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await counting
             await database.close()
 
     app = Starlette(

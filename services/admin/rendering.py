@@ -1,7 +1,8 @@
 """From a template and its values to a response: `render(request, "overview.html", rows=rows)`.
 
-Every template sees `account`, `can_operate`, `t`, `number`, `money`, `duration`, `time`, `ago`, `url`, `nav`, `here`
-and `environment`, whatever else it is given. A macro that uses one of them is imported `with context`.
+Every template sees `account`, `can_operate`, `t`, `number`, `money`, `duration`, `time`, `ago`, `day`, `now`, `doing`,
+`url`, `has_page`, `nav`, `here`, `zone` and `environment`, whatever else it is given. A macro that uses one of them is
+imported `with context`.
 """
 
 import json
@@ -15,10 +16,9 @@ import jinja2
 from starlette.datastructures import URL
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import NoMatchFound
 
 from services.admin.settings import AdminSettings
-from services.admin.words import Speech, all_words, preferred_language
+from services.admin.words import Speech, all_words, doing, preferred_language
 
 NOTICE_COOKIE = "jobbko_notice"
 NOTICE_SECONDS = 60
@@ -32,6 +32,19 @@ _templates = jinja2.Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
+
+
+def ident(text: str) -> str:
+    """A text as part of an element's id: letters and digits stay, of the rest the numbers."""
+    return "".join(sign if sign.isascii() and sign.isalnum() else f"-{ord(sign):x}" for sign in text)
+
+
+def first_line(text: str | None) -> str:
+    """The first line that says something."""
+    return next((line.strip() for line in (text or "").splitlines() if line.strip()), "")
+
+
+_templates.filters |= {"ident": ident, "first_line": first_line}
 
 
 def speech(request: Request) -> Speech:
@@ -53,6 +66,11 @@ def url_maker(request: Request) -> Callable[..., str]:
     return url
 
 
+def has_page(request: Request, name: str) -> bool:
+    """Whether a page of that name is there."""
+    return any(getattr(route, "name", None) == name for route in request.app.routes)
+
+
 def render(request: Request, template: str, /, status_code: int = 200, **context: Any) -> HTMLResponse:
     """A page from a template."""
     saying = speech(request)
@@ -65,7 +83,9 @@ def render(request: Request, template: str, /, status_code: int = 200, **context
         language=saying.language,
         t=saying.t, number=saying.number, money=saying.money, duration=saying.duration,
         time=saying.time, ago=saying.ago, day=saying.day, now=saying.now,
+        doing=lambda job: doing(saying.language, job),
         url=url_maker(request),
+        has_page=lambda name: has_page(request, name),
         nav=_navigation(request),
         here=getattr(request.scope.get("route"), "name", ""),
         environment=settings.environment,
@@ -110,13 +130,8 @@ def _notice(request: Request) -> tuple[str, dict[str, Any]] | None:
 
 def _navigation(request: Request) -> list[tuple[str, str]]:
     """Name and path of each page in the navigation that this application has."""
-    url, found = url_maker(request), []
-    for name in request.app.state.navigation:
-        try:
-            found.append((name, url(name)))
-        except NoMatchFound:
-            continue
-    return found
+    url = url_maker(request)
+    return [(name, url(name)) for name in request.app.state.navigation if has_page(request, name)]
 
 
 def _cookie_path(request: Request) -> str:

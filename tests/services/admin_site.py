@@ -22,6 +22,7 @@ from services.admin.app import create_app
 from services.admin.database import Database as AdminDatabase
 from services.admin.server import AdminServer
 from services.admin.settings import AdminSettings, read_settings
+from sidelinja_jobs.log import configure_logging
 from tests.databases import Database
 from tests.waiting import wait_until
 
@@ -45,6 +46,7 @@ class AdminSite:
     """A running server; `url` ends without a slash."""
 
     def __init__(self, database: Database, **environ: str) -> None:
+        configure_logging("json", "warning")
         self.database = database
         self.folder = Path(tempfile.mkdtemp(prefix="jobbko-admin-"))
         self.settings: AdminSettings = read_settings(
