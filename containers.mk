@@ -2,7 +2,7 @@
 COMPOSE := docker compose
 ROLE ?= jobbko_operator
 
-.PHONY: up down logs ps psql password new-password reset-password key add
+.PHONY: up down logs ps psql password new-password reset-password key add backup restore
 
 up:  ## build and start everything, wait until it is well (SCALE=3: that many whisper workers)
 	@$(COMPOSE) up --build --detach --wait $(if $(SCALE),--scale whisper=$(SCALE)) || \
@@ -50,3 +50,21 @@ reset-password:  ## give the database the superuser's password of the volume `se
 add:  ## put a file into the media folder (FILE=episode.mp3, AS=2026/12.mp3: its name there, REPLACE=1)
 	@test -f "$${FILE:-}" || { echo "add: FILE=$${FILE:-} is no file. Next: make add FILE=path/to/episode.mp3" >&2; exit 1; }
 	@$(COMPOSE) run --rm --no-deps -T add $(if $(REPLACE),--replace) -- "$${AS:-$$(basename "$$FILE")}" <"$$FILE"
+
+TO ?= backups
+backup:  ## write the database into a file while everything runs on (TO=folder; then keep it on another machine)
+	@mkdir -p "$(TO)"; file="$(TO)/jobbko-$$(date -u +%Y%m%dT%H%M%SZ).dump"; trap 'rm -f "$$file.part"' EXIT; \
+	  $(COMPOSE) exec -T db bash -c "$$(cat db/backup.sh)" backup "$$(cat db/count_rows.sql)" >"$$file.part"; \
+	  $(COMPOSE) exec -T db cat /tmp/backup.counts >"$${file%.dump}.rows"; \
+	  mv "$$file.part" "$$file"; echo "backup: $$file, $$(du -h "$$file" | cut -f1), and its .rows: $$(<"$${file%.dump}.rows")"
+
+# Migrate makes the roles that the dump grants to, and afterwards what is newer than the dump.
+restore:  ## put a backup into an empty database, compare all rows, bring it to this version (FROM=backups/….dump)
+	@test -f "$${FROM:-}" && test -f "$${FROM%.dump}.rows" || \
+	  { echo "restore: FROM=$${FROM:-} is no backup with its .rows beside it. Next: make restore FROM=backups/jobbko-….dump" >&2; exit 1; }
+	@$(COMPOSE) up --detach --wait db
+	@$(COMPOSE) run --rm -T migrate
+	@$(COMPOSE) exec -T db bash -c "$$(cat db/restore.sh)" restore "$$(<"$${FROM%.dump}.rows")" "$$(cat db/count_rows.sql)" <"$$FROM"
+	@$(COMPOSE) run --rm -T migrate
+	@$(MAKE) psql ROLE=jobbko_operator SQL='select renew_event_epoch()' >/dev/null
+	@echo 'restore: done. Next: make up'
