@@ -48,10 +48,10 @@ from services.admin.database import Database
 from services.admin.errors import HANDLERS, Edge
 from services.admin.headers import FixedHeaders
 from services.admin.live import Feed
-from services.admin.pages import overview
+from services.admin.pages import audit, overview, schedules, spend, statistics, workers
 from services.admin.settings import AdminSettings
 
-PAGES = (overview,)
+PAGES = (overview, workers, schedules, statistics, spend, audit)
 NAVIGATION = (
     "overview", "jobs", "failed_jobs", "enqueue", "workers", "schedules", "statistics", "spend", "audit",
 )  # fmt: skip

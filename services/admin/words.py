@@ -9,7 +9,7 @@ import itertools
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,7 @@ class Speech:
 
     def money(self, value: float) -> str:
         """US dollars, with as many digits as small sums need."""
-        return f"${self.number(value, 2 if value == 0 or value >= 1 else 4)}"
+        return f"${self.number(value, 2 if value == 0 or value >= 0.1 else 4)}"
 
     def duration(self, value: float | timedelta | None) -> str:
         """Two units at most: 42 s, 3 min 12 s, 2 t 5 min, 3 d 4 t. Never negative."""
@@ -119,7 +119,7 @@ class Speech:
         if at is None:
             return Markup("")
         local, today = at.astimezone(self.zone), self.now.astimezone(self.zone)
-        text = f"{local:%H:%M:%S}" if local.date() == today.date() else f"{self.day(local, today)} {local:%H:%M}"
+        text = f"{local:%H:%M:%S}" if local.date() == today.date() else f"{self.day(local)} {local:%H:%M}"
         return self._stamp(at, text)
 
     def ago(self, at: datetime | None) -> Markup:
@@ -130,9 +130,9 @@ class Speech:
         key = "time.ago" if seconds >= 0 else "time.ahead"
         return self._stamp(at, self.t(key, span=self.duration(round(abs(seconds)))))
 
-    def day(self, at: datetime, today: datetime | None = None) -> str:
+    def day(self, at: date) -> str:
         """28. nov., with the year where it is another one than this."""
-        today = today or self.now.astimezone(self.zone)
+        today = self.now.astimezone(self.zone)
         month = _MONTHS[self.language][at.month - 1]
         text = f"{at.day}. {month}" if self.language == "nb" else f"{at.day} {month}"
         return text if at.year == today.year else f"{text} {at.year}"

@@ -1,0 +1,38 @@
+"""Who did what: the audit trail, newest first."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from services.admin.redaction import redact_value
+from services.admin.rendering import render
+
+PAGE = 100
+LARGEST_ID = 2**63 - 1
+
+
+async def audit(request: Request) -> Response:
+    """One page of it; `before` goes on, `actor` and `action` narrow."""
+    asked = request.query_params
+    text = asked.get("before", "")
+    before = int(text) if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= LARGEST_ID else None
+    actor, action = (asked.get(name, "").replace("\0", "").strip()[:200] for name in ("actor", "action"))
+    rows = await request.app.state.database.fetch_all(
+        "audit_list", before=before, actor=actor or None, action=action or None, limit=PAGE + 1
+    )
+    entries = [(row, _detail(row["detail"])) for row in rows[:PAGE]]
+    return render(
+        request, "audit.html", entries=entries, actor=actor, action=action, is_first=before is None,
+        older=rows[PAGE - 1]["id"] if len(rows) > PAGE else None,
+    )  # fmt: skip
+
+
+def _detail(detail: Any) -> list[tuple[str, str]]:
+    """The parts of a detail as short texts, without what looks like a secret."""
+    shown = redact_value(detail)
+    return [(str(name), str(value)[:300]) for name, value in shown.items()] if isinstance(shown, dict) else []
+
+
+routes = [Route("/audit", audit, name="audit")]
