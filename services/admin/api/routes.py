@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, Router
@@ -97,6 +98,9 @@ OPERATIONS: tuple[Operation, ...] = (
 )  # fmt: skip
 
 
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY")
+
+
 class _Problems:
     """Paths and methods that there are none of get a problem document, too, in place of a page."""
 
@@ -123,15 +127,17 @@ async def _manual(request: Request) -> Response:
 
 
 def _route(operations: Sequence[Operation]) -> Route:
-    """One path with all its methods."""
+    """One path with all its methods; others are refused here, before a path with a parameter can match."""
     by_method = {operation.method: endpoint(operation) for operation in operations}
     if "GET" in by_method:
         by_method["HEAD"] = by_method["GET"]
 
     async def run(request: Request) -> Response:
+        if request.method not in by_method:
+            raise HTTPException(405, headers={"Allow": ", ".join(by_method)})
         return await by_method[request.method](request)
 
-    return Route(operations[0].path, run, methods=list(by_method))
+    return Route(operations[0].path, run, methods=_METHODS)
 
 
 def _routes() -> list[BaseRoute]:
@@ -140,7 +146,8 @@ def _routes() -> list[BaseRoute]:
         paths.setdefault(operation.path, []).append(operation)
     own: list[BaseRoute] = [_route(operations) for operations in paths.values()]
     own += [Route("/openapi.json", _document), Route("/docs", _manual)]
-    return [Mount(PREFIX, _Problems(Router(own, redirect_slashes=False)), name="api")]
+    api = Router(own, redirect_slashes=False)
+    return [Mount(PREFIX, api, name="api", middleware=[Middleware(_Problems)])]
 
 
 routes = _routes()

@@ -19,7 +19,9 @@ CURSOR_PATTERN = "^([0-9]{1,20}-[0-9]{1,18}|end)$"
 
 Status = Literal["pending", "running", "completed", "error", "retry"]
 Scope = Literal["enqueue", "read", "operate"]
-Cursor = Annotated[str, Meta(max_length=100, description="`next_cursor` of the page before, unchanged")]
+Cursor = Annotated[
+    str, Meta(pattern="^[0-9]{1,16}-[0-9a-f]{32}$", description="`next_cursor` of the page before, unchanged")
+]
 JobTypeName = Annotated[str, Meta(min_length=1, max_length=200, description="which worker runs it")]
 Moment = Annotated[datetime, Meta(tz=True)]
 Priority = Annotated[int, Meta(ge=-32768, le=32767, description="higher is sooner")]
