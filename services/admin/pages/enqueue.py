@@ -1,0 +1,171 @@
+"""A new job by a form that is made from the schema of its type's payload."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import anyio
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from services.admin.access.accounts import operator_only
+from services.admin.database import Row
+from services.admin.pages.job_actions import MOST_EDITED_BYTES
+from services.admin.pages.job_actions import enqueue as enqueue_once
+from services.admin.pages.job_filter import NEWEST, OLDEST
+from services.admin.pages.media import audio_files, media_problem
+from services.admin.pages.payload_form import Field, Filled, fields_of, fill
+from services.admin.rendering import redirect, render, speech
+from sidelinja_jobs.cli.exits import RefusedError as TypedError
+from sidelinja_jobs.cli.payloads import check_content
+from sidelinja_jobs.errors import RefusedError
+
+WHOLE = Field("payload", "json")  # of a type that has published no schema: the payload as JSON
+_SMALLINT = range(-32768, 32768)
+
+
+@dataclass
+class Rest:
+    """What is not of the payload: as typed, and as read."""
+
+    typed: dict[str, str]
+    values: dict[str, Any] = field(default_factory=dict)
+    problems: dict[str, list[str]] = field(default_factory=dict)
+
+
+@operator_only
+async def choose_type(request: Request) -> Response:
+    """Which type of job."""
+    types = await request.app.state.database.fetch_all("enqueueable_types")
+    return render(request, "jobs/enqueue_types.html", types=types)
+
+
+@operator_only
+async def form_page(request: Request) -> Response:
+    """The empty form."""
+    facts, fields, _ = await _form_of(request)
+    return await _form(request, facts, fields, {}, Rest({}), {})
+
+
+async def send(request: Request) -> Response:
+    """Enqueues what was filled in, or shows the form again with what is wrong at each field."""
+    facts, fields, schema = await _form_of(request)
+    async with request.form(max_fields=2000, max_part_size=MOST_EDITED_BYTES) as form:
+        given = {item.name: _texts(form, f"p.{item.name}") for item in fields}
+        rest = read_rest(form, request)
+        request_id = _texts(form, "request_id")
+    filled = fill(fields, schema, given) if schema else Filled(next(iter(given[WHOLE.name]), ""))
+    wrong = dict(filled.problems)
+    says = speech(request)
+    for item in fields:
+        if item.kind == "path" and (path := next(iter(given[item.name]), "").strip()):
+            problem = await anyio.to_thread.run_sync(media_problem, request.app.state.settings.media_root, path)
+            if problem:
+                wrong.setdefault(item.name, []).append(says.t(problem))
+    if not wrong and not rest.problems:
+        try:
+            check_content(filled.payload)
+            made = await enqueue_once(request, facts["name"], filled.payload, _uuid(request_id), **rest.values)
+            return redirect(request, "job", id=made["id"], notice=f"jobs.made_{made['outcome']}")
+        except TypedError as error:
+            wrong[""] = [error.message]
+        except (RefusedError, RecursionError) as error:
+            wrong[""] = [str(error) or "the payload is nested too deeply"]
+    return await _form(request, facts, fields, given, rest, wrong, status_code=422)
+
+
+def read_rest(form: FormData, request: Request) -> Rest:
+    """Priority, attempts, time and key."""
+    names = ("priority", "max_attempts", "scheduled_for", "unique_key")
+    rest = Rest({name: next(iter(_texts(form, name)), "").strip() for name in names})
+    says = speech(request)
+    for name, allowed in (("priority", _SMALLINT), ("max_attempts", range(1, 32768))):
+        if text := rest.typed[name]:
+            is_whole = text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() and len(text) <= 6
+            if is_whole and int(text) in allowed:
+                rest.values[name] = int(text)
+            else:
+                rest.problems[name] = [says.t("enqueue.bad_number", low=allowed[0], high=allowed[-1])]
+    if text := rest.typed["scheduled_for"]:
+        moment = _moment(text, request)
+        if moment is None:
+            rest.problems["scheduled_for"] = [says.t("filter.bad_time")]
+        rest.values["scheduled_for"] = moment
+    if text := rest.typed["unique_key"]:
+        rest.values["unique_key"] = text
+        if len(text) > 500:
+            rest.problems["unique_key"] = [says.t("filter.bad_text")]
+    return rest
+
+
+async def _form_of(request: Request) -> tuple[Row, list[Field], dict[str, Any] | None]:
+    """The type, its fields and its schema; a type without a schema has one field for all."""
+    import json
+
+    name = request.path_params["job_type"]
+    facts = None if "\0" in name else await request.app.state.database.fetch_one("job_type_facts", job_type=name)
+    if facts is None:
+        raise HTTPException(404)
+    schema = json.loads(facts["payload_schema"]) if facts["payload_schema"] else None
+    fields = fields_of(schema) if isinstance(schema, dict) else None
+    return (facts, [WHOLE], None) if fields is None else (facts, fields, schema)
+
+
+async def _form(
+    request: Request,
+    facts: Row,
+    fields: list[Field],
+    given: Mapping[str, list[str]],
+    rest: Rest,
+    problems: dict[str, list[str]],
+    *,
+    status_code: int = 200,
+) -> Response:
+    root = request.app.state.settings.media_root
+    files: list[str] = []
+    if any(item.kind == "path" for item in fields):
+        files = await anyio.to_thread.run_sync(audio_files, root)
+    return render(
+        request,
+        "jobs/enqueue.html",
+        status_code=status_code,
+        facts=facts,
+        fields=fields,
+        given=given,
+        rest=rest,
+        problems=problems | rest.problems,
+        files=files,
+        request_id=uuid4(),
+    )
+
+
+def _texts(form: FormData, name: str) -> list[str]:
+    return [value for value in form.getlist(name) if isinstance(value, str)]
+
+
+def _uuid(given: list[str]) -> UUID:
+    try:
+        return UUID(given[0])
+    except (IndexError, ValueError):
+        raise HTTPException(400) from None
+
+
+def _moment(text: str, request: Request) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=request.app.state.settings.zone)
+        return moment if OLDEST < moment < NEWEST else None
+    except (ValueError, OverflowError):
+        return None
+
+
+routes = [
+    Route("/enqueue", choose_type, name="enqueue"),
+    Route("/enqueue/{job_type:path}", form_page, name="enqueue_form"),
+    Route("/enqueue/{job_type:path}", send, name="enqueue_send", methods=["POST"]),
+]

@@ -1,0 +1,117 @@
+"""Finds the jobs of a filter, newest first, without ever reading the whole table at once.
+
+Sets that are small and have an index of their own (what waits or runs, a group of errors, ids that begin alike) are
+read whole. Everything else is read by windows of a bounded number of rows, and of bytes where texts are searched; a
+page that has found too little says how far it has read.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from services.admin.database import Database, Row, Session
+from services.admin.pages.job_filter import NEWEST, JobFilter
+
+# 20,000 rows are read in about 20 ms, 4 MB of stored payloads searched in about 30 (bench/admin_pages.py).
+SCANNED_ROWS = 20_000
+SEARCHED_BYTES = 4_000_000
+_UNBOUNDED = 2**62
+_WAITING = {"pending", "retry", "running"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a list, newest first: what comes after it is older."""
+
+    at: datetime
+    id: UUID
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()}_{self.id}"
+
+    @classmethod
+    def read(cls, text: str) -> "Place | None":
+        """From a query string; None where it is no place."""
+        at, _, job_id = text.partition("_")
+        try:
+            place = cls(datetime.fromisoformat(at), UUID(job_id))
+        except ValueError:
+            return None
+        return place if place.at.tzinfo and place.at <= NEWEST else None
+
+
+TOP = Place(NEWEST, UUID(int=2**128 - 1))
+
+
+@dataclass(frozen=True)
+class Found:
+    """Ids of a page. `after`: where the next page begins, None at the end. `searched_to`: the page is not full, and
+    older rows have not been looked at."""
+
+    ids: list[UUID]
+    after: Place | None = None
+    searched_to: Place | None = None
+
+    @property
+    def next(self) -> Place | None:
+        return self.after or self.searched_to
+
+
+async def find_jobs(
+    session: Session | Database, wanted: JobFilter, place: Place, limit: int, *, as_of: datetime | None = None
+) -> Found:
+    """The next `limit` jobs below a place."""
+    if wanted.problems:
+        return Found([])
+    parameters: dict[str, object] = {
+        **wanted.parameters(as_of),
+        "before_at": place.at,
+        "before_id": place.id,
+        "limit": limit + 1,
+        "scan": SCANNED_ROWS,
+        "scan_bytes": SEARCHED_BYTES if wanted.text else _UNBOUNDED,
+    }
+    small = await _small_set(session, wanted, parameters)
+    only_errors = wanted.is_group or set(wanted.statuses) == {"error"}
+    if small:
+        rows = await session.fetch_all("jobs_in_small_set", **parameters, small=small)
+    else:
+        rows = await session.fetch_all("jobs_in_error" if only_errors else "jobs_newest", **parameters)
+    ids = [row["id"] for row in rows[:limit]]
+    if len(rows) > limit:
+        return Found(ids, after=_place(rows[limit - 1]))
+    if small:
+        return Found(ids)
+    reach = await session.fetch_one("jobs_reach", **parameters, only_errors=only_errors)
+    return Found(ids, searched_to=_place(reach) if reach else None)
+
+
+async def each_batch(
+    database: Database, wanted: JobFilter, size: int, *, as_of: datetime | None = None
+) -> AsyncIterator[list[UUID]]:
+    """All jobs of a filter, in batches; some may be empty. No connection is held between two of them."""
+    place: Place | None = TOP
+    while place is not None:
+        found = await find_jobs(database, wanted, place, size, as_of=as_of)
+        yield found.ids
+        place = found.next
+
+
+async def _small_set(session: Session | Database, wanted: JobFilter, parameters: dict[str, object]) -> str | None:
+    if wanted.id_prefix:
+        small = "ids"
+    elif wanted.is_group:
+        small = "group"
+    elif wanted.statuses and set(wanted.statuses) <= _WAITING:
+        small = "waiting"
+    else:
+        return None
+    size = await session.fetch_one("jobs_small_size", **parameters, small=small)
+    assert size is not None  # noqa: S101 - a count has a row
+    is_small = size["rows"] <= SCANNED_ROWS and (not wanted.text or size["bytes"] <= SEARCHED_BYTES)
+    return small if is_small else None
+
+
+def _place(row: Row) -> Place:
+    return Place(row["created_at"], row["id"])

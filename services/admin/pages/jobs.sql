@@ -1,0 +1,188 @@
+-- Lists of jobs. A place in a list is (created_at, id), newest first, so that no row is seen twice or missed while
+-- others arrive. A search reads a window of the table at a time and says how far it has read: no filter, however rare
+-- what it looks for, reads the whole table for one page. Parameters are folded into the plan: nothing here is prepared.
+
+-- name: jobs_newest
+-- Through job_queue_created, whatever the status. bytes_before stops a search in texts that would read too much.
+select id, created_at
+  from (select job.*, sum(pg_column_size(payload)) over (order by created_at desc, id desc)
+                      - pg_column_size(payload) as bytes_before
+          from (select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, error_msg, payload
+                  from job_queue
+                 where (created_at, id) < (%(before_at)s, %(before_id)s)
+                   and created_at >= %(since)s and created_at < %(until)s
+                 order by created_at desc, id desc
+                 limit %(scan)s) as job) as job
+ where bytes_before < %(scan_bytes)s
+   and (%(types)s::text[] is null or job_type = any (%(types)s))
+   and (%(statuses)s::job_status[] is null or status = any (%(statuses)s::job_status[]))
+   and (%(error_class)s::text is null or error_class = %(error_class)s)
+   and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
+   and (%(worker)s::text is null or strpos(worker_id, %(worker)s) > 0)
+   and (%(lower)s::uuid is null or id between %(lower)s and %(upper)s)
+   and (%(pattern)s::text is null
+        or case when bytes_before < %(scan_bytes)s
+                then error_msg ilike %(pattern)s or payload::text ilike %(pattern)s end)
+ order by created_at desc, id desc
+ limit %(limit)s
+
+-- name: jobs_in_error
+-- The same through job_queue_error_created.
+select id, created_at
+  from (select job.*, sum(pg_column_size(payload)) over (order by created_at desc, id desc)
+                      - pg_column_size(payload) as bytes_before
+          from (select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, error_msg, payload
+                  from job_queue
+                 where status = 'error'
+                   and (created_at, id) < (%(before_at)s, %(before_id)s)
+                   and created_at >= %(since)s and created_at < %(until)s
+                 order by created_at desc, id desc
+                 limit %(scan)s) as job) as job
+ where bytes_before < %(scan_bytes)s
+   and (%(types)s::text[] is null or job_type = any (%(types)s))
+   and (%(error_class)s::text is null or error_class = %(error_class)s)
+   and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
+   and (%(worker)s::text is null or strpos(worker_id, %(worker)s) > 0)
+   and (%(lower)s::uuid is null or id between %(lower)s and %(upper)s)
+   and (%(pattern)s::text is null
+        or case when bytes_before < %(scan_bytes)s
+                then error_msg ilike %(pattern)s or payload::text ilike %(pattern)s end)
+ order by created_at desc, id desc
+ limit %(limit)s
+
+-- name: jobs_reach
+-- The last row that such a window has read, where older ones are left.
+select last_at as created_at, last_id as id
+  from (select row_number() over newest_first as number,
+               lag(created_at) over newest_first as last_at, lag(id) over newest_first as last_id,
+               sum(pg_column_size(payload)) over newest_first - pg_column_size(payload) as bytes_before
+          from (select created_at, id, payload
+                  from job_queue
+                 where (created_at, id) < (%(before_at)s, %(before_id)s)
+                   and created_at >= %(since)s and created_at < %(until)s
+                   and (not %(only_errors)s or status = 'error')
+                 order by created_at desc, id desc
+                 limit %(scan)s + 1) as job
+        window newest_first as (order by created_at desc, id desc)) as job
+ where number > %(scan)s or bytes_before >= %(scan_bytes)s
+ order by number
+ limit 1
+
+-- name: jobs_in_small_set
+-- Sets that have an index of their own and were counted small: those that wait or run, one group of errors, the ids
+-- that begin alike.
+select id, created_at
+  from (select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, error_msg, payload
+          from job_queue
+         where %(small)s = 'waiting' and status in ('pending', 'retry')
+           and (%(types)s::text[] is null or job_type = any (%(types)s))
+        union all
+        select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, error_msg, payload
+          from job_queue
+         where %(small)s = 'waiting' and status = 'running'
+        union all
+        select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, error_msg, payload
+          from job_queue
+         where %(small)s = 'group' and error_fingerprint = %(fingerprint)s
+        union all
+        select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, error_msg, payload
+          from job_queue
+         where %(small)s = 'ids' and id between %(lower)s and %(upper)s) as job
+ where (created_at, id) < (%(before_at)s, %(before_id)s)
+   and created_at >= %(since)s and created_at < %(until)s
+   and (%(types)s::text[] is null or job_type = any (%(types)s))
+   and (%(statuses)s::job_status[] is null or status = any (%(statuses)s::job_status[]))
+   and (%(error_class)s::text is null or error_class = %(error_class)s)
+   and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
+   and (%(worker)s::text is null or strpos(worker_id, %(worker)s) > 0)
+   and (%(lower)s::uuid is null or id between %(lower)s and %(upper)s)
+   and (%(pattern)s::text is null or error_msg ilike %(pattern)s or payload::text ilike %(pattern)s)
+ order by created_at desc, id desc
+ limit %(limit)s
+
+-- name: jobs_small_size
+-- Rows of such a set with the bytes of their payloads, counted to one more than one would read.
+select count(*) as rows, coalesce(sum(bytes), 0)::bigint as bytes
+  from (select pg_column_size(payload) as bytes from job_queue
+         where %(small)s = 'waiting' and status in ('pending', 'retry')
+           and (%(types)s::text[] is null or job_type = any (%(types)s))
+        union all
+        select pg_column_size(payload) from job_queue where %(small)s = 'waiting' and status = 'running'
+        union all
+        select pg_column_size(payload) from job_queue
+         where %(small)s = 'group' and error_fingerprint = %(fingerprint)s
+        union all
+        select pg_column_size(payload) from job_queue where %(small)s = 'ids' and id between %(lower)s and %(upper)s
+        limit %(scan)s + 1) as job
+
+-- name: jobs_rows
+-- What a list shows of these jobs. Texts are cut here; of a large payload nothing is read.
+select job.id, left(job.job_type, 200) as job_type, job.status::text as status, job.priority, job.attempts,
+       job.max_attempts, job.created_at, job.started_at, job.completed_at, job.scheduled_for,
+       left(job.worker_id, 200) as worker_id, job.progress, left(job.progress_note, 200) as progress_note,
+       job.progress_at, job.cancel_requested_at, job.postponements, left(job.error_class, 200) as error_class,
+       left(job.error_msg, 500) as error_msg, left(job.unique_key, 200) as unique_key, job.parent_id,
+       case when pg_column_size(job.payload) <= 8192 then left(job.payload::text, 2000) end as payload,
+       pg_column_size(job.payload) as payload_bytes, clock_timestamp() as read_at
+  from job_queue as job
+ where job.id = any (%(ids)s::uuid[])
+ order by job.created_at desc, job.id desc
+
+-- name: jobs_counted
+-- Exactly, without reading what has completed. For filters whose every part stands in an index or is cheap to read.
+select count(*) as jobs
+  from (select job_type, status, error_class, error_fingerprint, worker_id, created_at, id from job_queue
+         where 'error' = any (%(statuses)s::text[]) and status = 'error'
+        union all
+        select job_type, status, error_class, error_fingerprint, worker_id, created_at, id from job_queue
+         where %(statuses)s::text[] && '{pending,retry}' and status in ('pending', 'retry')
+        union all
+        select job_type, status, error_class, error_fingerprint, worker_id, created_at, id from job_queue
+         where 'running' = any (%(statuses)s::text[]) and status = 'running') as job
+ where created_at >= %(since)s and created_at < %(until)s
+   and (%(types)s::text[] is null or job_type = any (%(types)s))
+   and status = any (%(statuses)s::job_status[])
+   and (%(error_class)s::text is null or error_class = %(error_class)s)
+   and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
+   and (%(worker)s::text is null or strpos(worker_id, %(worker)s) > 0)
+   and (%(lower)s::uuid is null or id between %(lower)s and %(upper)s)
+
+-- name: jobs_now
+-- The database's clock decides which jobs there are.
+select clock_timestamp() as now
+
+-- name: jobs_types
+-- What the filter line offers.
+select name from job_type order by name
+
+-- name: jobs_act
+select done, refused
+  from act_on_jobs(%(action)s::text, %(ids)s::uuid[], %(statuses)s::job_status[], %(reason)s::text)
+
+-- name: failed_groups
+-- Counted from the index alone; the newest of each is looked up for the groups that are shown.
+with typed as (
+    select error_fingerprint as fingerprint, job_type, count(*) as jobs, min(completed_at) as first_at,
+           max(completed_at) as last_at
+      from job_queue
+     where error_fingerprint is not null and (%(job_type)s::text is null or job_type = %(job_type)s)
+     group by error_fingerprint, job_type
+), grouped as (
+    select fingerprint, sum(jobs)::bigint as jobs, min(first_at) as first_at, max(last_at) as last_at,
+           (array_agg(job_type order by jobs desc))[1:20] as types,
+           count(*) over () as groups, sum(sum(jobs)) over ()::bigint as all_jobs
+      from typed
+     group by fingerprint
+     order by max(last_at) desc nulls first, fingerprint
+     limit %(limit)s
+)
+select grouped.*, newest.id as newest_id, left(newest.error_class, 200) as error_class,
+       left(newest.error_msg, 1000) as error_msg, clock_timestamp() as read_at
+  from grouped
+  left join lateral (
+       select id, error_class, error_msg
+         from job_queue
+        where error_fingerprint = grouped.fingerprint and (%(job_type)s::text is null or job_type = %(job_type)s)
+        order by completed_at desc, id
+        limit 1) as newest on true
+ order by grouped.last_at desc nulls first, grouped.fingerprint
