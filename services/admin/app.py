@@ -48,10 +48,30 @@ from services.admin.database import Database
 from services.admin.errors import HANDLERS, Edge
 from services.admin.headers import FixedHeaders
 from services.admin.live import Feed
-from services.admin.pages import audit, overview, schedules, spend, statistics, workers
+from services.admin.pages import (
+    audit,
+    enqueue,
+    failed,
+    job_actions,
+    job_bulk,
+    job_export,
+    job_list,
+    job_page,
+    media,
+    overview,
+    schedules,
+    spend,
+    statistics,
+    transcript_analysis,
+    transcripts,
+    workers,
+)
 from services.admin.settings import AdminSettings
 
-PAGES = (overview, workers, schedules, statistics, spend, audit)
+PAGES = (
+    overview, job_list, job_bulk, job_export, failed, job_page, job_actions, enqueue, transcripts, transcript_analysis,
+    media, workers, schedules, statistics, spend, audit,
+)  # fmt: skip
 NAVIGATION = (
     "overview", "jobs", "failed_jobs", "enqueue", "workers", "schedules", "statistics", "spend", "audit",
 )  # fmt: skip
