@@ -68,7 +68,7 @@ def receiving(
         if environ.get("PATH_INFO") != PATH:
             return otherwise(environ, start_response)
         status, text = _taken(environ, record)
-        start_response(status, [("Content-Type", "text/plain; charset=utf-8"), ("Connection", "close")])
+        start_response(status, [("Content-Type", "text/plain; charset=utf-8")])
         return [text.encode()]
 
     return answer

@@ -1,0 +1,291 @@
+"""Alerts as Prometheus posts them, kept in the real database, told to a real receiver and by real mail."""
+
+import http.client
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import prometheus_client
+import pytest
+from aiosmtpd.controller import Controller
+from standardwebhooks import Webhook as Verifier
+
+from services.admin.alerts import desk
+from services.admin.alerts.channels import Alert, Channel, Mail, UntoldError, channels_of
+from services.admin.alerts.desk import AlertDesk
+from services.admin.alerts.receiver import LONGEST_BODY, PATH, receiving
+from services.admin.alerts.settings import AlertSettings, check_alert_settings
+from sidelinja_jobs.errors import SettingsError
+from sidelinja_jobs.metrics import serve_metrics
+from sidelinja_jobs.settings import DatabaseSettings, load_settings
+from tests.databases import Database
+from tests.queue.test_observability import free_port
+from tests.waiting import wait_until
+
+SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+LATER = timedelta(minutes=4)
+
+
+class Posts:
+    """A receiver of webhooks that answers as it is told to."""
+
+    def __init__(self) -> None:
+        self.statuses: list[int] = []
+        self.taken: list[tuple[dict[str, str], bytes]] = []
+        posts = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status = posts.statuses.pop(0) if posts.statuses else 204
+                if status < 300:
+                    posts.taken.append((dict(self.headers), body))
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}/alerts"
+
+    def documents(self) -> list[dict[str, Any]]:
+        """What came, each with its signature verified by the standard's own library."""
+        return [dict(Verifier(SECRET).verify(body, headers)) for headers, body in self.taken]
+
+
+class Mails:
+    """Keeps what its server takes."""
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+
+    async def handle_DATA(self, _server: object, _session: object, envelope: Any) -> str:  # noqa: N802
+        self.taken.append(envelope.content.decode())
+        return "250 OK"
+
+
+class Stack:
+    """A desk with its receiver on a port of its own, as Prometheus meets it."""
+
+    def __init__(self, database: Database, channels: list[Channel], repeat_seconds: float = 3600) -> None:
+        self.stopping = threading.Event()
+        settings = DatabaseSettings(url=database.dsn("jobbko_delivery"), password=None, timeout_seconds=5)
+        self.desk = AlertDesk(settings, channels, self.stopping, repeat_seconds)
+        self.port = free_port()
+        self.server = serve_metrics(self.port, "127.0.0.1")
+        assert self.server is not None
+        self.server.set_app(receiving(self.desk.record, self.server.get_app()))
+        self.thread = threading.Thread(target=self.desk.run)
+        self.thread.start()
+
+    def post(self, *alerts: dict[str, Any], body: bytes | None = None) -> int:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{PATH}", json.dumps(alerts).encode() if body is None else body
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - to loopback
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def close(self) -> None:
+        self.stopping.set()
+        self.thread.join(10)
+        assert self.server is not None
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def alert(name: str = "NoWorker", *, ends_in: timedelta = LATER, **labels: str) -> dict[str, Any]:
+    now = datetime.now(UTC)
+    return {
+        "labels": {"alertname": name, "severity": "critical", **labels},
+        "annotations": {"summary": f"{name} of {labels.get('job_type', 'all')}", "next_step": "look"},
+        "startsAt": (now - timedelta(minutes=1)).isoformat(),
+        "endsAt": (now + ends_in).isoformat(),
+        "generatorURL": "http://prometheus/graph",
+    }
+
+
+@pytest.fixture(autouse=True)
+def _swift(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(desk, "WAITS_SECONDS", (0.2,))
+
+
+@pytest.fixture(autouse=True)
+def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = prometheus_client.CollectorRegistry()
+    monkeypatch.setattr(desk, "Gauge", lambda name, text: prometheus_client.Gauge(name, text, registry=registry))
+
+
+@pytest.fixture
+def posts() -> Iterator[Posts]:
+    receiver = Posts()
+    yield receiver
+    receiver.server.shutdown()
+    receiver.server.server_close()
+
+
+@pytest.fixture
+def stack(database: Database, posts: Posts) -> Iterator[Stack]:
+    stack = Stack(database, channels_of(AlertSettings(webhook_url=posts.url, webhook_secret=SECRET), "/jobbko"))
+    yield stack
+    stack.close()
+
+
+def test_an_alert_is_told_once_and_so_is_its_end(stack: Stack, posts: Posts, database: Database) -> None:
+    for _ in range(3):  # Prometheus repeats itself every minute
+        assert stack.post(alert(job_type="stats_parse")) == 200
+    wait_until(lambda: posts.documents())
+    stack.post(alert(job_type="stats_parse", ends_in=timedelta(seconds=-1)))
+    wait_until(lambda: len(posts.documents()) == 2)
+    stack.post(alert(job_type="stats_parse", ends_in=timedelta(seconds=-1)))
+    time.sleep(0.5)  # what must not come cannot be waited for
+
+    firing, over = posts.documents()
+    assert (firing["type"], over["type"]) == ("no.sidelinja.alert.firing", "no.sidelinja.alert.over")
+    assert firing["text"] == "critical: NoWorker of stats_parse"
+    assert firing["data"]["labels"] == {"job_type": "stats_parse"}
+    assert firing["data"]["next_step"] == "look"
+    assert firing["id"] != over["id"]
+    assert database.value("select is_over from alert_notice")
+
+
+def test_one_that_fires_again_is_told_again(stack: Stack, posts: Posts) -> None:
+    for ends_in in (LATER, timedelta(seconds=-1), LATER):
+        stack.post(alert(ends_in=ends_in))
+        expected = len(posts.taken) + 1
+        wait_until(lambda expected=expected: len(posts.taken) == expected)
+
+    assert [document["data"]["is_firing"] for document in posts.documents()] == [True, False, True]
+
+
+def test_what_the_receiver_does_not_take_is_told_later(stack: Stack, posts: Posts, database: Database) -> None:
+    posts.statuses = [500, 302, 404]
+    stack.post(alert())
+
+    wait_until(lambda: posts.documents())
+    assert posts.statuses == []
+    wait_until(lambda: database.value("select last_error is null and tries = 0 from alert_notice"))
+
+
+def test_an_alert_that_goes_on_is_told_again_after_a_while(database: Database, posts: Posts) -> None:
+    stack = Stack(
+        database,
+        channels_of(AlertSettings(webhook_url=posts.url, webhook_secret=SECRET), "/jobbko"),
+        repeat_seconds=0.5,
+    )
+    try:
+        stack.post(alert())
+        wait_until(lambda: len(posts.taken) >= 3)
+    finally:
+        stack.close()
+
+
+def test_nothing_more_heard_is_taken_for_the_end(stack: Stack, posts: Posts) -> None:
+    stack.post(alert(ends_in=timedelta(seconds=1)))
+
+    wait_until(lambda: len(posts.documents()) == 2)
+    assert posts.documents()[1]["type"].endswith("over")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(b"{}", 400), (b"[{}]", 400), (b"\xff", 400), (b'[{"labels": {"a": 1}}]', 400),
+     (b'[{"labels": {"a": "\\ud800"}}]', 400), (b"", 413)],
+)  # fmt: skip
+def test_what_is_no_list_of_alerts_is_refused(stack: Stack, database: Database, body: bytes, status: int) -> None:
+    assert stack.post(body=body) == status
+    assert database.rows("select * from alert") == []
+
+
+def test_a_body_that_is_too_long_is_refused_unread(stack: Stack) -> None:
+    sender = http.client.HTTPConnection("127.0.0.1", stack.port, timeout=10)
+    sender.putrequest("POST", PATH)
+    sender.putheader("Content-Length", str(LONGEST_BODY + 1))
+    sender.endheaders()
+
+    assert sender.getresponse().status == 413
+    sender.close()
+
+
+def test_hostile_text_stays_text(stack: Stack, posts: Posts, database: Database) -> None:
+    hostile = alert(job_type="\0<script>\r\nBcc: all@example.no")
+    hostile["annotations"]["summary"] = "a\nb" * 5000
+    assert stack.post(hostile) == 200
+
+    (document,) = wait_until(posts.documents)
+    assert "\n" not in document["data"]["summary"]
+    assert len(document["data"]["summary"]) <= 2000
+    assert "\0" not in database.value("select labels::text from alert")
+
+
+def test_metrics_are_served_beside_the_alerts(stack: Stack) -> None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{stack.port}/metrics", timeout=5) as answer:
+        assert b"python_info" in answer.read()
+
+
+def test_while_the_database_is_away_prometheus_is_asked_to_try_again(
+    stack: Stack, database: Database, posts: Posts
+) -> None:
+    conn = database.connect()
+    conn.execute("revoke execute on function record_alerts from jobbko_delivery")
+    assert stack.post(alert()) == 503
+    conn.execute("grant execute on function record_alerts to jobbko_delivery")
+    assert stack.post(alert()) == 200
+    wait_until(posts.documents)
+
+
+def test_mail_tells_all_alerts_of_a_moment_at_once(database: Database) -> None:
+    mails = Mails()
+    server = Controller(mails, hostname="127.0.0.1", port=free_port())
+    server.start()
+    settings = AlertSettings(
+        mail_to="vakt@example.no, reserve@example.no", mail_from="jobbko@example.no", smtp_host="127.0.0.1",
+        smtp_port=server.port, smtp_security="none",
+    )  # fmt: skip
+    stack = Stack(database, channels_of(settings, "/jobbko"))
+    try:
+        stack.post(alert(job_type="a"), alert("DiskNearlyFull"))
+        (mail,) = wait_until(lambda: mails.taken, 10)
+    finally:
+        stack.close()
+        server.stop()
+
+    assert "To: vakt@example.no, reserve@example.no" in mail
+    assert "(+1)" in mail
+    assert "NoWorker of a" in mail
+    assert "DiskNearlyFull of all" in mail
+    assert "Next: look" in mail
+
+
+def test_a_mail_server_that_is_down_is_told_without_the_password() -> None:
+    settings = AlertSettings(
+        mail_to="a@example.no", mail_from="b@example.no", smtp_host="127.0.0.1", smtp_port=free_port(),
+        smtp_security="none", smtp_user="me", smtp_password="hemmelig",
+    )  # fmt: skip
+    now = datetime.now(UTC)
+    with pytest.raises(UntoldError, match=r"127\.0\.0\.1 did not take the mail") as caught:
+        Mail(settings).tell([Alert("f", "A", "warning", {}, "s", "n", now, now, True, 0)])
+    assert "hemmelig" not in str(caught.value)
+
+
+def test_settings_that_cannot_work_are_named_together() -> None:
+    environ = {"ALERT_WEBHOOK_URL": "http://example.no/x", "ALERT_MAIL_TO": "nobody"}
+    with pytest.raises(SettingsError) as caught:
+        check_alert_settings(load_settings(AlertSettings, environ), allow_http=False)
+
+    for word in ("ALERT_WEBHOOK_URL is plain http", "ALERT_MAIL_FROM and ALERT_SMTP_HOST", "'nobody'"):
+        assert word in str(caught.value)
