@@ -41,6 +41,8 @@ def sound(text: str) -> str:
 
 def clean_characters(line: str, *, others_are_broken: bool = False) -> tuple[str, list[str]]:
     """A line with plain characters, and what was done to it."""
+    if line.isascii() and line.isprintable() and "&" not in line:
+        return line, []
     if _PLAIN.fullmatch(line) and not (others_are_broken or "Ã" in line or "â" in line or "&" in line):
         return line, []
     done: list[str] = []

@@ -22,7 +22,7 @@ from services.research.mails import MailHead, read_mail_head
 from services.research.markdown_source import read_markdown
 from services.research.page_head import PageHead, read_head
 from services.research.pages import read_page
-from services.research.plain_text import read_plain
+from services.research.plain_text import read_plain, split_lines
 from services.research.print_furniture import remove_print_furniture
 from services.research.rendering import Written, clean_text
 from services.research.sections import remove_boxes, remove_contacts, remove_sections
@@ -84,8 +84,10 @@ def clean(paste: Paste) -> Draft:
 
 
 def _settle(paste: Paste) -> Draft:
-    draft = _first_pass(paste)
+    draft, read = _first_pass(paste)
     text = draft.written().text
+    if read is not None and kind_of_text(text) == draft.kind and _reads_the_same(read, text):
+        return draft
     for _ in range(MOST_PASSES):
         again = _pass(_read(text), paste.pasted_at)
         if again.written().text == text:
@@ -97,18 +99,25 @@ def _settle(paste: Paste) -> Draft:
     return draft
 
 
-def _first_pass(paste: Paste) -> Draft:
+def _first_pass(paste: Paste) -> tuple[Draft, str | None]:
+    """The draft, and the plain text that it was made of; None of a page."""
     text = sound(paste.text)
     if paste.html is None or not paste.html.strip():
-        return _pass(_read(text), paste.pasted_at)
+        draft = _pass(_read(text), paste.pasted_at)
+        return draft, text if draft.kind in ("plain", "pdf") else None
     html = sound(paste.html)
     draft = _pass(_read_page(html, kind_of_page(html)), paste.pasted_at)
     if text.strip():
         other = _pass(_read(text), paste.pasted_at)
         if _letters(draft) < _LEAST_SHARE * _letters(other):
             other.warnings.append("html_left_out")
-            return other
-    return draft
+            return other, None
+    return draft, None
+
+
+def _reads_the_same(one: str, other: str) -> bool:
+    """Whether two texts differ at most in blanks at the ends of lines, and below the last, which nobody looks at."""
+    return [row.rstrip(" \t") for row in split_lines(one.rstrip(" \t\r\n"))] == other.split("\n")
 
 
 def _letters(draft: Draft) -> int:
@@ -156,7 +165,7 @@ def _pass(draft: Draft, pasted_at: datetime | None) -> Draft:
 
 def _remove_around(sheet: Sheet, draft: Draft) -> None:
     begin = first_matter(sheet)
-    place = None if draft.mail is not None else find_title(sheet, begin, body_start(sheet), draft.head.title)
+    place = None if draft.mail is not None else find_title(sheet, begin, body_start(sheet, begin), draft.head.title)
     remove_enclosed(sheet, place)
     if place is not None:
         draft.title = sheet.lines[place]
@@ -209,7 +218,7 @@ def _take_over(draft: Draft, again: Draft, text: str) -> None:
             one.reason = "joined"
         if line.text != first.text:
             first.anchors = ()
-            for how in line.changes or ["text mended"]:
+            for how in line.changes or ("text mended",):
                 first.change(line.text, how)
             first.text = line.text
         if not (first.kind == "heading" and line.kind in ("text", "item")):

@@ -1,6 +1,8 @@
 """The result of a job: the clip as JSON, and the way back from it to the paste."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import gc
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,6 +26,23 @@ Clip = dict[str, Any]
 
 def make_clip(paste: Paste) -> Clip:
     """Cleans a paste and tells everything that was found and done. The fields of a model are empty."""
+    with _without_collector():
+        return _make_clip(paste)
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Lines hold no cycles: the collector would look through all of them again and again, and find nothing."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _make_clip(paste: Paste) -> Clip:
     draft = clean(paste)
     written = draft.written()
     kept = draft.kept()
@@ -216,7 +235,7 @@ def _changed(kept: Sequence[Line], written: Written) -> list[dict[str, Any]]:
                 {
                     "lines": [number for number, _ in sources],
                     "original": [source for _, source in sources],
-                    "how": line.changes or ["signs and white space"],
+                    "how": line.changes or ("signs and white space",),
                     "start": start,
                     "end": end,
                 }

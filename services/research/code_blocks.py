@@ -35,6 +35,9 @@ def mark_code(lines: list[Line]) -> None:
             position += 1
             continue
         below_button = _is_button(lines, position)
+        if not below_button and not _is_code(line):
+            position += 1
+            continue
         start = position + 1 if below_button else position
         end = _end(lines, start, is_announced=below_button)
         if below_button or _is_run(lines[start:end]):

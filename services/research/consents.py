@@ -15,15 +15,15 @@ def remove_consent(sheet: Sheet) -> None:
         for place, judgement in enumerate(sheet.judgements)
         if is_consent(judgement) and (judgement.is_sentence or len(judgement.folded) > LONGEST_LABEL)
     ]
+    is_asking = set(asking)
     sentences = [place for place in range(len(sheet.lines)) if sheet.judgements[place].is_sentence]
     is_subject = len(asking) > max(2, 0.5 * len(sentences))
-    first = next(
-        (place for place in sentences if place not in set(asking) and not sheet.judgements[place].family), None
-    )
+    first = next((place for place in sentences if place not in is_asking and not sheet.judgements[place].family), None)
+    headings = [place for place, line in enumerate(sheet.lines) if line.kind == "heading" and line.is_kept]
     for place in asking:
         line = sheet.lines[place]
         if line.is_kept and not is_marked(line) and line.kind != "item":
-            has_heading = any(other.kind == "heading" and other.is_kept for other in sheet.lines[:place])
+            has_heading = any(other < place and sheet.lines[other].is_kept for other in headings)
             is_ahead = not has_heading and first is not None and place < first and not is_subject and sheet.is_page
             if _has_buttons(sheet, place) or is_ahead:
                 line.remove("consent", is_strong=True)

@@ -1,8 +1,8 @@
 """Judges one line by itself: whether its wording is that of a page's furniture, and whether it is a sentence."""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from services.research.wordings import (
     CONSENT_THINGS,
@@ -17,6 +17,7 @@ from services.research.wordings import (
 
 _EDGES = " \t.,:;!…«»“”„\"'|*_#–—-·•›‹→←↑↓>=/\\~^▾▼▲►▶★☆"
 _GLUED = re.compile("(?<=[a-zæøå0-9?])(?=[A-ZÆØÅ])")  # buttons whose line breaks got lost
+_CRUMB_SIGNS = frozenset("›»>▸")
 _CRUMBS = re.compile(r"\S +[›»>▸] +(?=\S)")
 _CAPITAL = re.compile(" [A-ZÆØÅ]")
 _CAPITALS = re.compile("(?<! på)(?<! til)(?<! via)(?<! on)(?<! to)(?<! by) (?=[A-ZÆØÅ])")
@@ -24,8 +25,8 @@ _SIGNS = re.compile("[\u2190-\u2bff─-╿\U0001f000-\U0001faff\ufe0f\u200d]+")
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
 _SPACE = re.compile(r"\s+")
 _SEPARATORS = re.compile(r"\s*[|•·›»>▸/⁄<]\s+|\s+[|•·›»/–]\s*|\t+|\s{2,}")
-_SENTENCE_END = re.compile(r"[.!?:…][»”\"'’)\]]*\Z")
-_FULL_STOP = re.compile(r"[^.]\.[»”\"')]*\Z|[!?][»”\"')]*\Z")
+_CLOSING = "»”\"')"
+_ENDS_OF_SENTENCES, _MARKS = frozenset(".!?:…"), frozenset("!?")
 _DIGITS = re.compile(r"[\d\s.,:k%/+-]+\Z")
 _CONSENT_CORE = (
     *("cookie", "informasjonskaps", "samtykk", "consent", "godta", "godtek", "personvern", "personopplysning"),
@@ -39,8 +40,7 @@ _MENU_ITEMS = 2
 _LONGEST_MENU = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """What a line says about itself."""
 
     folded: str
@@ -74,6 +74,7 @@ def judge(text: str) -> Judgement:
 def forget() -> None:
     """Lets go of what was judged: one paste's lines are of no use for the next."""
     _judge_short.cache_clear()
+    judge_entry.cache_clear()
 
 
 def _judge_long(text: str) -> Judgement:
@@ -81,11 +82,11 @@ def _judge_long(text: str) -> Judgement:
     return Judgement(fold(text[:_LONGEST_JUDGED]), is_sentence=" " in text, consent_words=consent)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=131072)  # more than a text may have lines
 def _judge_short(text: str) -> Judgement:
     folded = fold(text)
     words = folded.count(" ") + 1
-    ends = bool(_SENTENCE_END.search(_SIGNS.sub("", text).rstrip()))
+    ends = _ends(text)
     is_sentence = (ends and words >= _LEAST_SENTENCE_WORDS) or (len(text) >= _LONG_LINE and words >= 12)
     if not folded:
         return Judgement(folded) if _EMOJI.search(text) else Judgement(folded, "rule", True)
@@ -93,7 +94,7 @@ def _judge_short(text: str) -> Judgement:
         return Judgement(folded, is_number=True)
     if text[:1] in "«“" and text[-1:] in "»”" and words > 5:
         return Judgement(folded, is_sentence=is_sentence)  # somebody's words, whatever they are
-    is_spoken = words >= 5 and bool(_FULL_STOP.search(text))
+    is_spoken = words >= 5 and _ends_fully(text)
     family = (SENTENCES if is_spoken else STRONG).family_of(folded)
     consent = _consent_words(folded) if len(folded) > 25 else 0
     if family is not None:
@@ -106,6 +107,19 @@ def _judge_short(text: str) -> Judgement:
     is_menu = not is_spoken and is_menu_line(text)
     name = weak or ("navigation" if is_menu else None)
     return Judgement(folded, name, False, is_sentence, section, is_menu, consent_words=consent)
+
+
+def _ends(text: str) -> bool:
+    """Whether a line ends as a sentence may."""
+    if not text.isascii():
+        text = _SIGNS.sub("", text)
+    return text.rstrip().rstrip(_CLOSING + "’]")[-1:] in _ENDS_OF_SENTENCES
+
+
+def _ends_fully(text: str) -> bool:
+    """Whether a line ends with a stop of its own: not with a colon, nor with dots for what is left out."""
+    end = text.rstrip(_CLOSING)[-2:]
+    return end[-1:] in _MARKS or (len(end) == 2 and end[1] == "." and end[0] != ".")
 
 
 def _section_of(folded: str) -> str | None:
@@ -129,7 +143,7 @@ def is_menu_line(text: str) -> bool:
     """Whether a line is a row of menu entries: short, most of them words that menus have."""
     if len(text) > _LONGEST_MENU:
         return False
-    if any(sign in text for sign in "›»>▸") and len(_CRUMBS.findall(text)) >= 2:
+    if not _CRUMB_SIGNS.isdisjoint(text) and len(_CRUMBS.findall(text)) >= 2:
         return True
     entries = [entry for entry in map(fold, _SEPARATORS.split(text)) if entry] if _SEPARATORS.search(text) else [text]
     if len(entries) == 1 and len(glued := _GLUED.split(text)) > 1:
@@ -142,7 +156,7 @@ def is_menu_line(text: str) -> bool:
         return False
     if len(words) == 1:
         return fold(text) in NAV_WORDS
-    if len(words) < 3 or any(word[:1].islower() for word in words[:3]):
+    if len(words) < 3 or words[0][:1].islower() or words[1][:1].islower() or words[2][:1].islower():
         return False
     return sum(1 for word in words if fold(word) in NAV_WORDS) >= 0.6 * len(words)
 
@@ -169,7 +183,7 @@ def _are_labels(parts: list[str]) -> bool:
     return strong >= max(1, 0.4 * len(parts)) and known >= 0.6 * len(parts)
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=16384)
 def judge_entry(entry: str) -> bool:
     """Whether one entry of a row is itself a label of a page."""
     if len(entry) > 40:

@@ -4,7 +4,7 @@ A line is changed in place from reading to rendering; it keeps what it was in th
 to it can be told and undone.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 LineKind = Literal["text", "heading", "item", "row", "quote", "code"]
@@ -36,9 +36,9 @@ class Line:
     is_link: bool = False  # all of its text is links
     reason: str | None = None  # why it was removed
     is_strong: bool = False  # the reason is the line's own wording or place in the markup, not its neighbours
-    changes: list[str] = field(default_factory=list)  # what was done to the text
+    changes: tuple[str, ...] = ()  # what was done to the text
     anchors: tuple[Anchor, ...] = ()
-    parts: list[tuple[int, str]] = field(default_factory=list)  # number and source of each line joined to this one
+    parts: tuple[tuple[int, str], ...] = ()  # number and source of each line joined to this one
 
     @property
     def is_kept(self) -> bool:
@@ -54,9 +54,12 @@ class Line:
         """Gives the line another text and says what was done. Links are the caller's to move."""
         if text != self.text:
             self.text = text
-            if how not in self.changes:
-                self.changes.append(how)
+            self.note(how)
 
-    def sources(self) -> list[tuple[int, str]]:
+    def note(self, *changes: str) -> None:
+        """Says what was done to the text."""
+        self.changes += tuple(how for how in changes if how not in self.changes)
+
+    def sources(self) -> tuple[tuple[int, str], ...]:
         """Number and text of every line of the paste that this one was made of."""
-        return [(self.number, self.source), *self.parts]
+        return ((self.number, self.source), *self.parts)

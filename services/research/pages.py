@@ -73,7 +73,7 @@ def _clean(line: Line, *, others_are_broken: bool) -> bool:
     if len(text) != len(line.text):
         line.anchors = _moved(line.anchors, line.text, text)
     text = text.rstrip() if line.kind == "code" else text.strip()
-    line.text, line.changes = text, changes
+    line.text, line.changes = text, tuple(changes)
     return bool(text.strip())
 
 

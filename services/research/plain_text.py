@@ -40,7 +40,8 @@ def _raw_lines(rows: Iterable[str], *, others_are_broken: bool) -> Iterator[Line
         if row.startswith("\f"):
             page += 1
             has_gap = True
-        text, changes = clean_characters(row.replace("\f", ""), others_are_broken=others_are_broken)
+            row = row.replace("\f", "")
+        text, changes = clean_characters(row, others_are_broken=others_are_broken)
         stripped = text.strip()
         if fence:
             if stripped.startswith(fence) and not stripped.strip(fence[0]):
@@ -49,7 +50,7 @@ def _raw_lines(rows: Iterable[str], *, others_are_broken: bool) -> Iterator[Line
                 line.remove("fence")
             else:
                 line = Line(number, row.strip("\f\n\r"), text.rstrip(), "code", has_gap=has_gap, page=page)
-                line.changes = changes
+                line.changes = tuple(changes)
             yield line
             has_gap = False
             continue
@@ -61,9 +62,11 @@ def _raw_lines(rows: Iterable[str], *, others_are_broken: bool) -> Iterator[Line
                 yield line
             continue
         line = Line(number, row.strip(), stripped, has_gap=has_gap, page=page)
-        line.changes = changes
-        line.indent = len(text.expandtabs(4)) - len(text.expandtabs(4).lstrip())
-        if found := FENCE.match(stripped):
+        if changes:
+            line.changes = tuple(changes)
+        if text[0] in " \t":
+            line.indent = len(text.expandtabs(4)) - len(text.expandtabs(4).lstrip())
+        if stripped[0] in "`~" and (found := FENCE.match(stripped)):
             fence = found.group(1)
             line.kind = "code"
             line.remove("fence")
@@ -124,7 +127,8 @@ def _has_rows(lines: list[Line], position: int) -> bool:
 
 
 def _read_item(line: Line) -> None:
-    found = ITEM.match(line.text)
+    is_word = line.text[:1].isalpha() and line.text[1:2] != ")"
+    found = None if is_word else ITEM.match(line.text)
     if found is None or line.kind == "quote":
         return
     sign = found.group("sign")

@@ -13,6 +13,7 @@ from services.research.line import Line
 _TOGETHER = ("item", "row", "code")
 _AT_START = re.compile(r"\A(?=#{1,6} |[-+*>] |\d{1,9}[.)] |`{3}|~{3}|\|)")
 _INSIDE = str.maketrans({sign: "\\" + sign for sign in "\\`*[]<"})
+_MEANS_MORE = re.compile(r"[\\`*\[\]<_|]")
 _EDGE = re.compile(r"(?<!\w)_|_(?!\w)")
 _MARKED_ITEM = re.compile(r"(?:(?P<bullet>- )|(?P<number>\d{1,3})[.)] |(?P<other>\S{1,5} ))(?P<rest>.*)")
 _FEWEST_FENCE = 3
@@ -31,31 +32,29 @@ def clean_text(lines: Sequence[Line]) -> Written:
     pieces: list[str] = []
     spans: list[tuple[int, int]] = []
     length = 0
-    fence = ""
-
-    def write(piece: str) -> None:
-        nonlocal length
-        pieces.append(piece)
-        length += len(piece)
+    fence, is_open = _fence(lines), False
 
     above: Line | None = None
     for line, level in zip(lines, _item_levels(lines), strict=True):
-        if fence and line.kind != "code":
-            write(f"\n{fence}")
-            fence = ""
+        kind = line.kind
+        before = ""
+        if is_open and kind != "code":
+            before = f"\n{fence}"
+            is_open = False
         if above is not None:
-            is_together = above.kind == line.kind and line.kind in _TOGETHER
-            is_code = is_together and line.kind == "code"
-            write("\n" if is_code or (is_together and not line.has_gap) else "\n\n")
-        if line.kind == "code" and not fence:
-            fence = _fence(lines)
-            write(f"{fence}\n")
-        write("> " * line.level if line.kind == "quote" else "  " * level)
-        spans.append((length, length + len(line.text)))
-        write(line.text)
+            is_together = above.kind == kind and kind in _TOGETHER
+            before += "\n" if is_together and (kind == "code" or not line.has_gap) else "\n\n"
+        if kind == "code" and not is_open:
+            before += f"{fence}\n"
+            is_open = True
+        before += "> " * line.level if kind == "quote" else "  " * level
+        start = length + len(before)
+        length = start + len(line.text)
+        spans.append((start, length))
+        pieces += (before, line.text)
         above = line
-    if fence:
-        write(f"\n{fence}")
+    if is_open:
+        pieces.append(f"\n{fence}")
     return Written("".join(pieces), tuple(spans))
 
 
@@ -101,10 +100,13 @@ def markdown(lines: Sequence[Line], head: str) -> str:
 
 def escape(text: str) -> str:
     """Text that Markdown shows as it is, HTML in it included."""
-    return _AT_START.sub("\\\\", _inside(text), count=1) if text else text
+    inside = _inside(text)
+    return inside if text[:1].isalpha() else _AT_START.sub("\\\\", inside, count=1)
 
 
 def _inside(text: str) -> str:
+    if not _MEANS_MORE.search(text):
+        return text
     text = text.translate(_INSIDE)
     return _EDGE.sub(r"\\_", text) if "_" in text else text
 
@@ -143,7 +145,12 @@ def _linked(line: Line, start: int) -> str:
 
 def _table(rows: Sequence[Line]) -> str:
     """A table whose first row is its head; a row that lacks its first cell, as a head may, is moved to the right."""
-    cells = [[_inside(cell).replace("|", "\\|") for cell in row.text.split("\t")] for row in rows]
+    cells = [
+        [_inside(cell).replace("|", "\\|") for cell in row.text.split("\t")]
+        if _MEANS_MORE.search(row.text)
+        else row.text.split("\t")
+        for row in rows
+    ]
     width = max(map(len, cells))
     if len(cells[0]) == width - 1:
         cells[0].insert(0, "")

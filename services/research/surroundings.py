@@ -23,15 +23,15 @@ def first_matter(sheet: Sheet) -> int | None:
         is_text = sheet.is_matter(position) and line.kind != "row" and not sheet.judgements[position].family
         if is_text and line.text.endswith(("?", "!")) and len(line.text) < _LONG_SENTENCE:
             continue  # a title may ask
-        if is_text or _is_list(sheet, position) or (is_table(sheet, position) and is_table(sheet, position + 1)):
+        if is_text or (line.kind == "item" and _is_list(sheet, position)):
+            return position
+        if line.kind == "row" and is_table(sheet, position) and is_table(sheet, position + 1):
             return position
     return None
 
 
 def _is_list(sheet: Sheet, position: int) -> bool:
     """Three items of a list that are no menu."""
-    if sheet.lines[position].kind != "item":
-        return False
     three = range(position, min(position + 3, len(sheet.lines)))
     return len(three) == 3 and all(
         sheet.lines[place].kind == "item"
@@ -42,9 +42,11 @@ def _is_list(sheet: Sheet, position: int) -> bool:
     )
 
 
-def body_start(sheet: Sheet) -> int | None:
-    """Where running text begins: a sentence with another soon after. A lead, or a page's notice, may stand before."""
-    begin = first_matter(sheet)
+def body_start(sheet: Sheet, begin: int | None) -> int | None:
+    """Where running text begins: a sentence with another soon after; `begin` is the first of the matter.
+
+    A lead, or a page's notice, may stand before.
+    """
     if begin is None or not sheet.is_page:
         return begin
     kept = [

@@ -12,7 +12,7 @@ from services.research.line import Line
 
 _SHORTEST, _LONGEST = 40, 130  # characters of a line that was wrapped
 _LEAST_FULL = 0.6  # of the widest line beside it
-_END = re.compile(r"[.!?:;][»”\"')\]]*\Z")
+_ENDS, _CLOSING = frozenset(".!?:;"), "»”\"')]"
 _BROKEN = re.compile(r"(?P<left>[^\W\d_][^\W\d_-]{0,40}(?:-[^\W\d_-]{1,40}){0,3})-\Z")
 _FIRST_WORD = re.compile(r"[^\s]+")
 _AND = frozenset(("og", "eller", "som", "samt", "and", "or", "und", "och", "eller/og", "men"))
@@ -50,7 +50,7 @@ def unwrap(lines: list[Line], *, is_print: bool = False) -> list[Line]:
             and len(joined) == 1
             and line.text[:1].islower()
             and not _ADDRESS.search(line.text)
-            and not _END.search(above.text)
+            and not _ends(above.text)
         )
         if is_title or _belongs(
             above.text[-_TAIL:], line.text, last_length, room if width and room >= _LEAST_WIDTH * width else 0
@@ -91,7 +91,7 @@ def _is_wrapped(lines: list[Line]) -> bool:
         long += _length(line) > _LONGEST
         if not line.has_gap and above.kind not in ("row", "code") and _length(above) >= _SHORTEST:
             pairs += 1
-            goes_on += line.text[:1].islower() and not _END.search(above.text)
+            goes_on += line.text[:1].islower() and not _ends(above.text)
     return goes_on >= _LEAST_WRAPPED and goes_on >= 0.25 * pairs and long <= 0.1 * len(lines)
 
 
@@ -107,25 +107,37 @@ def _belongs(above: str, text: str, length: int, room: int) -> bool:
     """Whether a line goes on in the next; `length` of the last line above, `room` of its block, 0 if not wrapped."""
     if _NEW.match(text):
         return False
-    if _BROKEN_ADDRESS.search(above) and " " not in text.strip(".,;"):
+    if _has_broken_address(above) and " " not in text.strip(".,;"):
         return True
     if not _SHORTEST <= length <= _LONGEST and not (room and length >= _LEAST_FULL * room):
         return False
-    if _BROKEN.search(above) and text[:1].islower():
+    if _broken_word(above) and text[:1].islower():
         return True
-    if text[:1].islower() and not _END.search(above):
+    if text[:1].islower() and not _ends(above):
         return True
     first = _FIRST_WORD.match(text)
     return bool(room >= _SHORTEST and first and length >= _LEAST_FULL * room and length + 1 + len(first.group()) > room)
 
 
+def _ends(text: str) -> bool:
+    return text.rstrip(_CLOSING)[-1:] in _ENDS
+
+
+def _broken_word(text: str) -> re.Match[str] | None:
+    return _BROKEN.search(text) if text.endswith("-") else None
+
+
+def _has_broken_address(text: str) -> bool:
+    return "://" in text and _BROKEN_ADDRESS.search(text) is not None
+
+
 def _join(above: Line, line: Line, hyphenated: Counter[str]) -> None:
     tail = above.text[-_TAIL:]
-    if _BROKEN_ADDRESS.search(tail) and " " not in line.text.strip(".,;"):
+    if _has_broken_address(tail) and " " not in line.text.strip(".,;"):
         above.change(above.text + line.text, "address joined")
         above.parts += line.sources()
         return
-    broken = _BROKEN.search(tail)
+    broken = _broken_word(tail)
     first = _FIRST_WORD.match(line.text)
     if broken and first and _is_one_word(broken.group("left"), first.group(), hyphenated):
         above.change(above.text[:-1] + line.text, "word joined")
@@ -133,9 +145,7 @@ def _join(above: Line, line: Line, hyphenated: Counter[str]) -> None:
         above.change(above.text + line.text, "word joined")
     else:
         above.change(f"{above.text} {line.text}", "lines joined")
-    for how in line.changes:
-        if how not in above.changes:
-            above.changes.append(how)
+    above.note(*line.changes)
     above.parts += line.sources()
 
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from openrouter_client.pattern_parts import Needs, fold_case, holds, needed
+
 # How chat templates mark the turns of a conversation; each family of models has its own.
 _TEMPLATE_TOKEN = re.compile(
     r"<\|[^<>|\n]{0,60}\|>|<｜[^<>\n]{0,60}｜>|</?s>|<</?SYS>>|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS)\]"
@@ -33,8 +35,8 @@ _MODEL = (
     r"språkmodell\w*|ki-modell\w*|ki-assistent\w*|ai-modell\w*|ai-assistent\w*|chatbot\w*|chatgpt|gemini|claude|gpt-?\d?"
     r"|language model|llm|ai (?:model|assistant|system)"
 )
-_ADDRESSES = tuple(
-    re.compile(pattern, re.IGNORECASE)
+_ADDRESSES: tuple[tuple[Needs, re.Pattern[str]], ...] = tuple(
+    (needed(pattern), re.compile(pattern, re.IGNORECASE))
     for pattern in (
         rf"\b(?:{_LEAVE})\b{_GAP}(?:{_ORDERS})\b",
         r"\b(?:nye|new) (?:instruks\w*|instruksjoner|instruksjonar|instructions?|ordre|orders)\s*:",
@@ -103,11 +105,18 @@ def injection_suspected(text: str) -> bool:
     """Whether a text seems to speak to a model, in bokmål, nynorsk or English. A note for people, nothing more."""
     if _TEMPLATE_TOKEN.search(text):
         return True
-    return any(address.search(piece) for piece in _pieces(text) for address in _ADDRESSES)
+    folded = fold_case(text)
+    wanted = [(needs, address) for needs, address in _ADDRESSES if holds(needs, folded)]
+    if not wanted:
+        return False
+    for line, folded_line in zip(text.splitlines(), folded.splitlines(), strict=True):
+        for needs, address in wanted:
+            if holds(needs, folded_line) and any(address.search(piece) for piece in _pieces(line)):
+                return True
+    return False
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """Lines, long ones in overlapping pieces: one search must not hold up the thread that keeps the lease."""
-    for line in text.splitlines():
-        for start in range(0, max(1, len(line) - _OVERLAP), _LONGEST_PIECE - _OVERLAP):
-            yield line[start : start + _LONGEST_PIECE]
+def _pieces(line: str) -> Iterator[str]:
+    """A long line in overlapping pieces: one search must not hold up the thread that keeps the lease."""
+    for start in range(0, max(1, len(line) - _OVERLAP), _LONGEST_PIECE - _OVERLAP):
+        yield line[start : start + _LONGEST_PIECE]

@@ -1,6 +1,8 @@
 """The worker of research_clip as a process, on a real database."""
 
 import io
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -157,8 +159,9 @@ def test_payload_that_cannot_be_meant_is_refused(research: Research, payload: di
 
 
 def test_paste_that_takes_too_long_is_killed_and_the_next_one_is_cleaned(research: Research) -> None:
-    research.start(CLEAN_SECONDS="1")
-    slow = research.enqueue(text="\n".join(f"Linje {number} i en liste" for number in range(35_000)), mode="clean_only")
+    worker = research.start(CLEAN_SECONDS="3")
+    slow = research.enqueue(text="\n".join(f"{number} er {number * 7}" for number in range(50_000)), mode="clean_only")
+    os.kill(wait_until(worker.children, 20)[0].pid, signal.SIGSTOP)  # so that it takes too long on any machine
 
     job = research.wait(slow, "error")
     after = research.wait(research.enqueue(text="Et avsnitt om havn og kai.", mode="clean_only"))

@@ -1,0 +1,79 @@
+"""Words that a pattern needs: whatever it fits holds them, so that it need not be tried on anything else."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openrouter_client.fence import _ADDRESSES
+from openrouter_client.pattern_parts import alternatives, elements, fold_case, holds, needed
+from services.research import wordings
+from services.research.judgement import fold
+
+PATTERNS = [address for _, address in _ADDRESSES]
+LETTERS = st.characters(codec="latin-1")
+WORDINGS = {part for families in (wordings.STRONG, wordings.WEAK) for _, part in families.parts()}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "needs"),
+    [
+        ("vær varsom", [{"vær varsom"}]),
+        (".{2,40} (?:lagt ut|delt) av", [{" av"}, {"lagt ut", "delt"}]),
+        (r"instruks\w*|beskjeden?e?|(?:alt|alle) før", [{"instruks", "beskjede", " før"}]),
+        (r"to+r a{2,3}b? c{0,2}d", [{"to"}, {"r a"}, {" "}, {"d"}]),
+        (r"foto: ?\S|\d{4}", []),
+        (r"(?<!ikke )bra(?=!)", [{"bra"}]),
+        (r"kr\. [a-z](?:ja|\d)?", [{"kr. "}]),
+    ],
+)
+def test_needs_of_a_pattern(pattern: str, needs: list[set[str]]) -> None:
+    assert sorted(map(sorted, needed(pattern))) == sorted(sorted(words) for words in needs if words != {" "})
+
+
+def test_pattern_is_taken_apart_at_its_top() -> None:
+    assert alternatives(r"a|(?:b|c)|[|]|\|") == ["a", "(?:b|c)", "[|]", r"\|"]
+    assert list(elements(r"a?(?:b|c){2,}\d[]x]*?.")) == [
+        ("a", "?"),
+        ("(?:b|c)", "{2,}"),
+        (r"\d", ""),
+        ("[]x]", "*?"),
+        (".", ""),
+    ]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.pattern[:40])
+def test_whatever_a_pattern_fits_holds_what_it_needs(pattern: re.Pattern[str]) -> None:
+    needs = needed(pattern.pattern)
+
+    @settings(max_examples=10, deadline=None, database=None)
+    @given(st.from_regex(pattern))
+    def check(text: str) -> None:
+        assert holds(needs, fold_case(text))
+
+    check()
+
+
+def test_a_line_that_is_worded_as_a_pages_own_is_found_as_such() -> None:
+    """Whatever looking only at likely lines saves, nothing that fits a pattern is missed."""
+
+    @settings(max_examples=400, deadline=None, database=None)
+    @given(
+        st.sampled_from(sorted(WORDINGS)).flatmap(lambda part: st.from_regex(part, fullmatch=True, alphabet=LETTERS))
+    )
+    def check(text: str) -> None:
+        folded = fold(text)
+        for families in (wordings.STRONG, wordings.WEAK):
+            fitting = [number for number, part in families.parts() if re.fullmatch(part, folded)]
+            wanted = families.families[min(fitting)] if fitting else None
+            is_short = wanted is not None and len(folded) <= wanted.longest
+            assert families.family_of(folded) == (wanted.name if wanted and is_short else None)
+
+    check()
+
+
+def test_letters_that_only_a_search_without_case_takes_for_i_and_s_are_folded() -> None:
+    assert re.search("ignorer svar k", "ıgnorer ſvar \u212a", re.IGNORECASE)
+    assert fold_case("ıGNORER ſVAR \u212a İ") == "ignorer svar k i"
+    assert len(fold_case("a\u2028b\x85c").splitlines()) == 3
