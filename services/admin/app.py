@@ -40,6 +40,7 @@ from services.admin import streams
 from services.admin.access import login
 from services.admin.access.attempts import Attempts
 from services.admin.access.guard import Guard
+from services.admin.api import feeds
 from services.admin.api import routes as api
 from services.admin.api.authentication import TokenCheck
 from services.admin.api.watch import Watch
@@ -79,7 +80,7 @@ NAVIGATION = (
 
 def create_app(settings: AdminSettings, database: Database, *, is_open: bool = False) -> Starlette:
     """The admin view. `is_open`: nobody has to log in, which is for loopback alone."""
-    routes: list[BaseRoute] = [*login.routes, *streams.routes, *api.routes]
+    routes: list[BaseRoute] = [*login.routes, *streams.routes, *api.routes, *feeds.routes]
     for page in PAGES:
         routes += page.routes
     routes.append(Mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static"))

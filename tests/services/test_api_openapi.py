@@ -73,7 +73,7 @@ def test_the_service_keeps_to_its_document_at_the_edges(admin_site: AdminSite, t
 def test_the_document_has_every_operation_with_its_problems() -> None:
     document = openapi(OPERATIONS)
 
-    served = {route.path for route in routes[0].routes} - {"/openapi.json", "/docs"}  # type: ignore[attr-defined]
+    served = {route.path.replace(":path", "") for route in routes[0].routes} - {"/openapi.json", "/docs"}
     assert set(document["paths"]) == served == {operation.path for operation in OPERATIONS}
     for operation in OPERATIONS:
         described = document["paths"][operation.path][operation.method.lower()]

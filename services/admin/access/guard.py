@@ -20,7 +20,7 @@ from services.admin.rendering import LIVE_HEADER, speech
 from services.admin.settings import AdminSettings
 
 LOGIN, LOGOUT, LIVE = "/login", "/logout", "/live"
-OWN_TOKENS = "/api/"
+OWN_TOKENS, FEEDS = "/api/", "/feeds/"
 COOKIE = "jobbko_session"
 SECURE_COOKIE = "__Host-jobbko_session"  # browsers take it by TLS alone, and from no neighbouring site
 TOKEN_BYTES = 32
@@ -42,6 +42,11 @@ class Guard:
         request = Request(scope)
         request.state.account = None
         if path.startswith((OWN_TOKENS, "/static/")):
+            await self._app(scope, receive, send)
+            return
+        if path.startswith(FEEDS) and request.method in SAFE_METHODS:
+            # A token serves here as well as a session; the feed refuses who has neither.
+            request.state.account = await find_account(request)
             await self._app(scope, receive, send)
             return
         refusal = await self._refusal(request, path)

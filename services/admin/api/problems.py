@@ -61,7 +61,7 @@ class ProblemDocument(msgspec.Struct, frozen=True, omit_defaults=True):
     detail: str
     code: str
     next_step: str = ""
-    errors: Sequence[FieldProblem] = ()
+    errors: tuple[FieldProblem, ...] = ()
 
 
 class ProblemError(Exception):
@@ -93,7 +93,7 @@ class ProblemError(Exception):
             detail=_cut(self.detail),
             code=self.code,
             next_step=_cut(self.next_step),
-            errors=[FieldProblem(error.field, _cut(error.message)) for error in self.errors],
+            errors=tuple(FieldProblem(error.field, _cut(error.message)) for error in self.errors),
         )
         return Response(
             msgspec.json.encode(document),

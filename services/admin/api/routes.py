@@ -137,7 +137,8 @@ def _route(operations: Sequence[Operation]) -> Route:
             raise HTTPException(405, headers={"Allow": ", ".join(by_method)})
         return await by_method[request.method](request)
 
-    return Route(operations[0].path, run, methods=_METHODS)
+    # A job type's name may hold a slash.
+    return Route(operations[0].path.replace("{name}", "{name:path}"), run, methods=_METHODS)
 
 
 def _routes() -> list[BaseRoute]:
