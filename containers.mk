@@ -2,7 +2,7 @@
 COMPOSE := docker compose
 ROLE ?= jobbko_operator
 
-.PHONY: up down logs ps psql password new-password reset-password key add backup restore
+.PHONY: up down logs ps psql password new-password reset-password key secret add backup restore
 
 up:  ## build and start everything, wait until it is well (SCALE=3: that many whisper workers)
 	@$(COMPOSE) up --build --detach --wait $(if $(SCALE),--scale whisper=$(SCALE)) || \
@@ -33,10 +33,14 @@ new-password:  ## give a role a new password and restart the service that uses i
 	@$(if $(filter worker_%,$(ROLE)),$(COMPOSE) restart --no-deps $(patsubst worker_%,%,$(ROLE)))
 	@$(if $(filter admin jobbko_admin,$(ROLE)),$(COMPOSE) restart --no-deps admin)
 
-key:  ## store the API key of OpenRouter (asked for, or read from standard input) and restart who uses it
-	@if [[ -t 0 ]]; then read -rsp 'OpenRouter API key (empty: take it away): ' key; echo; else read -r key || true; fi; \
-	  $(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets give openrouter_api_key <<<"$$key"
-	@running=$$($(COMPOSE) ps --services --filter status=running | grep -xE 'openrouter|research' || true); \
+key: NAME = openrouter_api_key
+key: secret  ## store the API key of OpenRouter (asked for, or read from standard input) and restart who uses it
+
+secret:  ## store another secret that only you have (NAME=alert_smtp_password, …), and restart who uses it
+	@if [[ -t 0 ]]; then read -rsp '$(NAME) (empty: take it away): ' secret; echo; else read -r secret || true; fi; \
+	  $(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets give "$(NAME)" <<<"$$secret"
+	@running=$$($(COMPOSE) ps --services --filter status=running | \
+	  grep -xE '$(if $(filter openrouter_api_key,$(NAME)),openrouter|research,delivery)' || true); \
 	  [[ -z "$$running" ]] || $(COMPOSE) restart --no-deps $$running
 
 # In single-user mode no password is asked for. The database is away for some seconds; workers wait for it.

@@ -26,6 +26,12 @@ SERVICES = Path(__file__).resolve().parents[1]
 VOLUME = Path("/secrets")
 SUPERUSER_FILE = Path("db", "superuser")
 ADMIN_ACCOUNT_FILE = Path("admin", "admin_password")
+# Of the delivery of events and alerts; a job type names its own in job_type.toml. Addresses are among them, since many
+# receivers put a key into the path.
+DELIVERY_SECRETS = (
+    "webhook_url", "webhook_secret", "webhook_old_secret", "spacetimedb_url", "spacetimedb_token",
+    "alert_webhook_url", "alert_webhook_secret", "alert_smtp_password",
+)  # fmt: skip
 # Letters and digits only: a `$` would be interpolated by Compose, a `-` in front read as an option.
 ALPHABET = string.ascii_letters + string.digits
 LENGTH = 32  # 190 bits
@@ -42,7 +48,7 @@ def secret_files(services: Path = SERVICES) -> dict[str, Path]:
 
 def operator_files(services: Path = SERVICES) -> dict[str, list[Path]]:
     """Name of a secret that only an operator can give -> its files, one for each service that reads it."""
-    files: dict[str, list[Path]] = {}
+    files = {name: [Path("delivery", name)] for name in DELIVERY_SECRETS}
     for job_type in JobType.load_all(services):
         for name in job_type.operator_secrets:
             files.setdefault(name, []).append(Path(job_type.role, name))

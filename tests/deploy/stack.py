@@ -57,7 +57,7 @@ def passed_on() -> set[str]:
 def code_settings() -> dict[str, Any]:
     """Every setting that the code of shared and services reads, with its default."""
     found: dict[str, Any] = {}
-    for path in sorted([*ROOT.glob("shared/*/*.py"), *ROOT.glob("services/*/*.py")]):
+    for path in sorted([*ROOT.glob("shared/*/*.py"), *ROOT.glob("services/**/*.py")]):
         if "= setting(" in path.read_text():
             for kind in vars(importlib.import_module(module_name(path))).values():
                 if isinstance(kind, type) and is_dataclass(kind):

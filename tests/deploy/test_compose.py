@@ -91,9 +91,9 @@ def test_service_sees_its_own_secrets_alone(name: str) -> None:
         return
     for mount in mounts:
         assert (mount["read_only"], mount["target"], mount["volume"]["nocopy"]) == (True, "/run/secrets", True)
-        own = {"admin": "admin", "db": "db", "jobs": "operator", "watch": "worker_whisper"}.get(name) or JOB_TYPES[
+        own = {"admin": "admin", "delivery": "delivery", "db": "db", "jobs": "operator", "watch": "worker_whisper"}.get(
             name
-        ].role
+        ) or JOB_TYPES[name].role
         assert mount["volume"]["subpath"] == own
     assert not any("PASSWORD" in key and not key.endswith("_FILE") for key in environment(name))
 
@@ -103,7 +103,7 @@ def test_only_the_network_egress_leads_out_and_only_for_who_needs_it() -> None:
     masquerade = "com.docker.network.bridge.enable_ip_masquerade"
     assert COMPOSE["networks"]["frontend"] == {"driver_opts": {masquerade: "false"}}
     assert {name for name in SERVICES if "egress" in SERVICES[name].get("networks", [])} == {
-        "model", "openrouter", "research",
+        "delivery", "model", "openrouter", "research",
     }  # fmt: skip
     assert {name for name in SERVICES if "networks" not in SERVICES[name]} == {"secrets", "add"}
     assert all("network_mode" in SERVICES[name] for name in ("secrets", "add"))

@@ -31,6 +31,19 @@ FIXED = {
     "ADMIN_HOST": "inside the container",
     "ADMIN_PORT": "inside the container; the same name in .env is the published port",
     "ADMIN_PASSWORD": "made by `secrets`",
+    **dict.fromkeys(
+        (
+            "DELIVERY_WEBHOOK_URL",
+            "DELIVERY_WEBHOOK_SECRET",
+            "DELIVERY_WEBHOOK_OLD_SECRET",
+            "DELIVERY_SPACETIMEDB_URL",
+            "DELIVERY_SPACETIMEDB_TOKEN",
+            "ALERT_WEBHOOK_URL",
+            "ALERT_WEBHOOK_SECRET",
+            "ALERT_SMTP_PASSWORD",
+        ),
+        "given with `make secret`",
+    ),
     "OPENROUTER_API_KEY": "given with `make key`",
 }
 

@@ -14,7 +14,9 @@ from sidelinja_jobs.logins import read_passwords
 from tests.databases import ROOT
 from tests.deploy.stack import JOB_TYPES
 
-KEYS = {f"{job_type.role}/{name}" for job_type in JOB_TYPES.values() for name in job_type.operator_secrets}
+KEYS = {f"{job_type.role}/{name}" for job_type in JOB_TYPES.values() for name in job_type.operator_secrets} | {
+    f"delivery/{name}" for name in secrets.DELIVERY_SECRETS
+}
 COMMAND = [sys.executable, "-m", "services.admin.secrets", "--volume"]
 
 
@@ -38,7 +40,7 @@ def test_first_start_makes_a_secret_for_every_login(tmp_path: Path) -> None:
         *(f"{job_type.role}/password" for job_type in JOB_TYPES.values()),
         *KEYS,
     }  # fmt: skip
-    assert {made.pop(key) for key in KEYS} == {""}, "until `make key`"
+    assert {made.pop(key) for key in KEYS} == {""}, "until `make key` or `make secret`"
     assert all(re.fullmatch(r"[A-Za-z0-9]{32}", secret) for secret in made.values()), (
         "no $ for Compose, no - for a shell"
     )
@@ -111,7 +113,8 @@ def services_that_read_a_key(folder: Path) -> Path:
 def test_what_an_operator_gives_is_an_empty_file_for_each_reader_until_then(tmp_path: Path) -> None:
     services, volume = services_that_read_a_key(tmp_path / "services"), tmp_path / "volume"
     files = secrets.operator_files(services)
-    assert files == {"provider_key": [Path("worker_a/provider_key"), Path("worker_b/provider_key")]}
+    assert files["provider_key"] == [Path("worker_a/provider_key"), Path("worker_b/provider_key")]
+    assert files.keys() == {"provider_key", *secrets.DELIVERY_SECRETS}
 
     made = secrets.fill(volume, {}, files["provider_key"])
     assert (made, contents(volume)) == ([], {"worker_a/provider_key": "", "worker_b/provider_key": ""})
