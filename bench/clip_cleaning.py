@@ -76,7 +76,7 @@ def judged(way: Way, pastes: list[Paste]) -> Score:
 
 
 def print_scores(pastes: list[Paste], *, shows_lost: bool) -> None:
-    groups = {"frozen": [paste for paste in pastes if paste.is_frozen], "rest": [p for p in pastes if not p.is_frozen]}
+    groups = {part: [paste for paste in pastes if paste.part == part] for part in ("frozen", "rest", "blind")}
     groups["pages"] = [paste for paste in pastes if paste.is_html]
     print("| pastes | way | body lines kept | boilerplate removed |\n|---|---|---|---|")
     for group, members in groups.items():

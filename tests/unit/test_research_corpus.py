@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 CORPUS = Path(__file__).parent.parent / "research_corpus"
+LISTS = {"frozen": "FROZEN.txt", "blind": "BLIND.txt"}
 MARKS = {"B": "body", "X": "boilerplate", "T": "title", "A": "by-line", "D": "date or source", "E": "not judged"}
 KINDS = {"html", "fragment", "markdown", "plain", "pdf"}
 LANGUAGES = {"nb", "nn", "en", "se", "sv", "da"}
@@ -61,14 +62,14 @@ class MarkedLine:
 
 @dataclass(frozen=True)
 class Paste:
-    """One folder of the corpus."""
+    """One folder of the corpus; `part` is frozen, rest or blind."""
 
     name: str
     content: str
     is_html: bool
     lines: tuple[MarkedLine, ...]
     expected: dict[str, Any]
-    is_frozen: bool
+    part: str
 
     def marked(self, marks: str) -> list[MarkedLine]:
         """The lines with one of these marks, in order."""
@@ -92,7 +93,7 @@ def load_paste(folder: Path) -> Paste:
         is_html=sources[0].suffix == ".html",
         lines=tuple(read_marks(folder / "marks.txt")),
         expected=tomllib.loads((folder / "expected.toml").read_text(encoding="utf-8")),
-        is_frozen=folder.name in frozen_files(),
+        part=next((part for part in LISTS if folder.name in listed_files(part)), "rest"),
     )
 
 
@@ -111,10 +112,10 @@ def read_marks(file: Path) -> list[MarkedLine]:
 
 
 @cache
-def frozen_files() -> dict[str, dict[str, str]]:
-    """Folder -> file -> sha256, from FROZEN.txt, whose form is that of `sha256sum`."""
+def listed_files(part: str) -> dict[str, dict[str, str]]:
+    """Folder -> file -> sha256, of one of the lists, whose form is that of `sha256sum`."""
     found: dict[str, dict[str, str]] = {}
-    for line in (CORPUS / "FROZEN.txt").read_text(encoding="ascii").splitlines():
+    for line in (CORPUS / LISTS[part]).read_text(encoding="ascii").splitlines():
         digest, path = line.split("  ")
         folder, name = path.split("/")
         found.setdefault(folder, {})[name] = digest
@@ -238,13 +239,14 @@ def test_expected_links_stand_in_the_paste(paste: Paste) -> None:
         assert "utm_" not in link
 
 
-def test_frozen_pastes_are_as_they_were_committed() -> None:
+@pytest.mark.parametrize("part", LISTS)
+def test_listed_pastes_are_as_they_were_committed(part: str) -> None:
     found = {
         folder: {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in (CORPUS / folder).iterdir()}
-        for folder in frozen_files()
+        for folder in listed_files(part)
     }
 
-    assert found == frozen_files()
+    assert found == listed_files(part)
     assert len(found) >= 20
 
 
