@@ -32,13 +32,15 @@ class Forwarders:
             self.database, [sys.executable, "-m", "services.admin.delivery"], "delivery", QUICK | environ
         )
         if ready:
-            wait_until(lambda: is_delivering(process), 20, what="the forwarder to have its sink")
+            sinks = sum(name in environ for name in ("DELIVERY_WEBHOOK_URL", "DELIVERY_SPACETIMEDB_URL"))
+            wait_until(lambda: is_delivering(process, sinks), 20, what="the forwarder to have its sinks")
         return process
 
 
-def is_delivering(process: WorkerProcess) -> bool:
+def is_delivering(process: WorkerProcess, sinks: int = 1) -> bool:
+    """Whether it has so many sinks: what happens from then on is delivered to each."""
     assert process.is_alive(), f"the forwarder ended with {process.wait()}:\n{process.log_text()}"
-    return bool(process.log_events("delivering"))
+    return len({line["sink"] for line in process.log_events("delivering")}) >= sinks
 
 
 def run_jobs(database: Database, count: int = 1) -> list[UUID]:
