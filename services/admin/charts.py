@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 SPARK_WIDTH, SPARK_HEIGHT = 120, 28
 CHART_WIDTH, CHART_HEIGHT = 720, 200
+BARS_WIDTH, BARS_LEFT, LINE, LONGEST_LABEL = 480, 150, 22, 22
 LEFT, BOTTOM, TOP = 44, 22, 8  # room for the axes' numbers
 
 
@@ -94,12 +95,11 @@ def bars(values: Iterable[tuple[str, float, str]], title: str) -> Markup:
     highest = max((value for _, value, _ in rows), default=0) or 1
     shapes = []
     for place, (label, value, shown) in enumerate(rows):
-        y = place * 24
-        length = value / highest * (CHART_WIDTH - 300)
-        shapes.append(_text("label", 0, y + 16, label[:34] + ("…" if len(label) > 34 else "")))
-        shapes.append(_rect("good", 220, y + 5, max(1, length), 14))
-        shapes.append(_text("axis", 226 + length, y + 16, shown))
-    return _svg("chart", CHART_WIDTH, max(24, len(rows) * 24), title, shapes)
+        y, length = place * LINE, value / highest * (BARS_WIDTH - BARS_LEFT - 64)
+        shapes.append(_text("label", 0, y + 15, label[:LONGEST_LABEL] + ("…" if len(label) > LONGEST_LABEL else "")))
+        shapes.append(_rect("good", BARS_LEFT, y + 5, max(1, length), LINE - 10))
+        shapes.append(_text("axis", BARS_LEFT + 6 + length, y + 15, shown))
+    return _svg("chart", BARS_WIDTH, max(LINE, len(rows) * LINE), title, shapes)
 
 
 def _runs(values: Sequence[float | None]) -> list[list[tuple[int, float]]]:

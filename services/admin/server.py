@@ -2,6 +2,9 @@
 
 import asyncio
 import contextlib
+import signal
+import threading
+from collections.abc import Iterator
 from types import FrameType
 
 import psycopg
@@ -42,6 +45,21 @@ class AdminServer(uvicorn.Server):
         super().handle_exit(sig, frame)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._app.state.feed.stop)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Ends on SIGTERM and SIGINT, which uvicorn would raise again afterwards: to be told to end is no failure."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        for sig in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(sig, self.handle_exit, sig, None)
+        try:
+            yield
+        finally:
+            for sig in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(sig)
 
     async def serve_with_health(self) -> None:
         """Serves until told to stop; HEALTH_FILE is touched while the database answers."""

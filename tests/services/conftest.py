@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.databases import Database
+from tests.databases import Database, Server
 
 if TYPE_CHECKING:
     from tests.services.admin_site import AdminSite
@@ -18,6 +18,20 @@ def admin_site(database: Database) -> "Iterator[AdminSite]":
 
     with admin_site_with(database) as site:
         yield site
+
+
+@pytest.fixture(scope="module")
+def shared_admin_site(server: Server) -> "Iterator[AdminSite]":
+    """One for all tests of a file: for those that leave no trace."""
+    from tests.services.admin_site import admin_site_with
+
+    database = server.create_database()
+    try:
+        with admin_site_with(database) as site:
+            yield site
+    finally:
+        database.close()
+        server.drop_database(database.name)
 
 
 @pytest.fixture(scope="session")

@@ -54,7 +54,8 @@ class Attempts:
     def _forget(self) -> None:
         """Drops what is long past, then the oldest: they stand in the order of their last failure."""
         limit = self._clock() - FORGET_SECONDS
-        for key, (_, last) in list(self._failures.items()):
-            if last >= limit and len(self._failures) < MOST_KEYS:
-                break
-            del self._failures[key]
+        while self._failures:
+            oldest = next(iter(self._failures))
+            if self._failures[oldest][1] >= limit and len(self._failures) < MOST_KEYS:
+                return
+            del self._failures[oldest]

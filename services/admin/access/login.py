@@ -92,9 +92,11 @@ async def _open_session(request: Request, account: str, going_to: str) -> Respon
 def _target(request: Request, wanted: str | None) -> str:
     """A path of ours to go on to: nothing that a browser could read as another site."""
     root_path: str = request.scope.get("root_path", "")
-    parts = urlsplit(wanted or "/")
-    is_own = not parts.scheme and not parts.netloc and parts.path.startswith("/") and "\\" not in (wanted or "")
-    if not is_own or parts.path.startswith("//") or not parts.path.isprintable():
+    wanted = wanted or "/"
+    if not wanted.isprintable() or "\\" in wanted:
+        return root_path + "/"
+    parts = urlsplit(wanted)
+    if parts.scheme or parts.netloc or not parts.path.startswith("/") or parts.path.startswith("//"):
         return root_path + "/"
     return root_path + parts.path + (f"?{parts.query}" if parts.query else "")
 
