@@ -291,7 +291,7 @@ comment on function disable_event_sink is 'Stops a sink until an operator enable
 grant execute on function
     open_event_sink, read_event_sink, next_events, record_deliveries, event_sink_state, disable_event_sink
     to jobbko_delivery;
-grant execute on function event_sink_state to jobbko_operator;
+grant execute on function event_sink_state to jobbko_operator, jobbko_reader;
 grant select on event_epoch, event_sink, event_delivery to jobbko_operator, jobbko_reader;
 
 commit;

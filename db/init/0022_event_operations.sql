@@ -109,5 +109,6 @@ comment on function renew_event_epoch is 'Begins a new epoch of events, as every
 grant execute on function
     enable_event_sink, forget_event_sink, replay_deliveries, is_event_sink_open, renew_event_epoch
     to jobbko_operator;
+grant execute on function is_event_sink_open to jobbko_reader;
 
 commit;

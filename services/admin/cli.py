@@ -17,6 +17,7 @@ import click
 
 from services.admin.access.passwords import LONGEST, hash_password
 from services.admin.api.tokens import SCOPES, digest, new_token
+from services.admin.delivery.commands import deliveries
 from sidelinja_jobs.cli.connection import connect, told_failures
 from sidelinja_jobs.cli.documents import print_document
 from sidelinja_jobs.cli.durations import local, parse_duration, parse_time, relative
@@ -272,4 +273,4 @@ def _without_moment(row: Row) -> Row:
     return {name: value for name, value in row.items() if name != "read_at"}
 
 
-commands: list[click.Command] = [account, token]
+commands: list[click.Command] = [account, token, deliveries]
