@@ -1,6 +1,6 @@
 -- The sweep: what any worker does for all types every few seconds. Runs whose lease expired, schedules, pauses whose
--- time is over, workers that vanished. Every part may run beside itself: rows are locked in order and skipped when
--- locked, the schedule's runs are held apart by the unique key.
+-- time is over, workers that vanished, and what retention (0020) keeps no longer. Every part may run beside itself: rows
+-- are locked in order and skipped when locked, the schedule's runs are held apart by the unique key.
 
 begin;
 insert into schema_migrations (version, name) values (7, 'sweep');
@@ -109,7 +109,8 @@ begin
 end
 $$;
 
-create function sweep_jobs() returns table (rescued integer, scheduled integer, resumed integer, workers_gone integer)
+create function sweep_jobs()
+returns table (rescued integer, scheduled integer, resumed integer, workers_gone integer, pruned integer)
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
@@ -127,9 +128,17 @@ begin
      where worker_id in (select worker_id from worker where seen_at < clock_timestamp() - interval '1 minute'
                           order by worker_id for update skip locked);
     get diagnostics workers_gone = row_count;
+
+    begin
+        pruned := prune();
+    exception when others then
+        raise warning 'retention: %', sqlerrm;  -- another time; the sweep's own work stands
+        pruned := 0;
+    end;
     return next;
 end
 $$;
-comment on function sweep_jobs is 'Rescues lost runs, queues schedules, ends pauses, forgets vanished workers; for all types';
+comment on function sweep_jobs is
+    'Rescues lost runs, queues schedules, ends pauses, forgets vanished workers, deletes what is kept no longer; for all types';
 
 commit;

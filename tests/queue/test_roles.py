@@ -32,6 +32,8 @@ TABLES = (
     "event_epoch",
     "event_sink",
     "event_delivery",
+    "job_retention",
+    "retention",
 )
 PRIVATE = frozenset({"admin_account", "admin_session"})  # passwords and sessions: by functions alone
 EVERY_TABLE = frozenset(TABLES) - PRIVATE
@@ -61,7 +63,8 @@ COLUMN = {"job_queue": "payload", "job_type": "role", "job_schedule": "payload",
     "job_attempt": "outcome", "job_checkpoint": "data", "job_event": "actor", "schema_migrations": "name",
     "show": "prompt", "watched_file": "job_id", "llm_call": "state",
     "admin_account": "role", "admin_session": "account", "audit_entry": "action", "job_hour": "completed",
-    "event_epoch": "epoch", "event_sink": "kind", "event_delivery": "attempts",
+    "event_epoch": "epoch", "event_sink": "kind", "event_delivery": "attempts", "job_retention": "job_type",
+    "retention": "next_at",
 }  # fmt: skip
 
 FUNCTIONS = {
@@ -91,9 +94,17 @@ FUNCTIONS = {
         "enable_event_sink", "forget_event_sink", "replay_deliveries", "is_event_sink_open", "event_sink_state",
         "renew_event_epoch",
     },
-    "look": {"explain_job", "is_alive", "holds_run", "lost_lease"},
+    "look": {"explain_job", "is_alive", "holds_run", "lost_lease", "retention_rules", "retention_state"},
+    "keep": {"set_job_retention", "set_retention"},
 }  # fmt: skip
-OPERATOR = FUNCTIONS["enqueue"] | FUNCTIONS["operate"] | FUNCTIONS["look"] | FUNCTIONS["accounts"] | FUNCTIONS["sinks"]
+OPERATOR = (
+    FUNCTIONS["enqueue"]
+    | FUNCTIONS["operate"]
+    | FUNCTIONS["look"]
+    | FUNCTIONS["accounts"]
+    | FUNCTIONS["sinks"]
+    | FUNCTIONS["keep"]
+)
 MAY_EXECUTE = {
     "operator": OPERATOR,
     "admin": OPERATOR | FUNCTIONS["sessions"] | FUNCTIONS["count"],
@@ -101,7 +112,7 @@ MAY_EXECUTE = {
     "producer": FUNCTIONS["enqueue"],
     "plain": set(),
     "metrics": set(),
-    "reader": FUNCTIONS["look"],
+    "reader": FUNCTIONS["look"] | {"event_sink_state", "is_event_sink_open"},
     "worker_test": FUNCTIONS["enqueue"] | FUNCTIONS["work"] | FUNCTIONS["transcribe"] | FUNCTIONS["ask"],
 }
 OWN_FUNCTIONS = """
