@@ -14,19 +14,27 @@ UNKNOWN_COUNTRY = "ZZ"
 MOST_KNOWN = 50_000
 _MAPPED = b"\0" * 10 + b"\xff\xff"
 _LONGEST_TEXT = 100
+_IPV4_BYTES = 4
 _NETWORK_BYTES = 8  # of an IPv6 address
 
 Lookup = Callable[[bytes], str]  # from a packed address to a country
 
 
-class Address(msgspec.Struct, frozen=True, gc=False):
-    """`key`: four bytes of IPv4, or the first eight of IPv6, which is what a household or a phone has."""
+class Address(msgspec.Struct, eq=False, gc=False):
+    """A listener's place in the net; one object for all its spellings while it is remembered, compared by identity.
+
+    `key`: four bytes of IPv4, or the first eight of IPv6, which is what a household or a phone has.
+    """
 
     key: bytes
-    is_denied: bool = False
-    is_allowed: bool = False
     country: str = UNKNOWN_COUNTRY
+    is_allowed: bool = False  # any volume (R31): it, or another address of its network
     is_masked: bool = False  # looks as if Caddy's ip_mask had been at it
+    hashed: bytes = b""  # under the key that stands beside it
+    hashed_with: bytes | None = None
+
+
+DENIED = Address(b"")  # R13, R36: whoever it is
 
 
 class Networks:
@@ -56,7 +64,7 @@ class Networks:
 
 
 class AddressBook(dict[str, Address | None]):
-    """Addresses by their text, each read once as long as it is remembered; None for what is no address.
+    """Addresses by their text, each read once as long as it is remembered; None for what is no address, or DENIED.
 
     A dict with `__missing__`, since it is asked for every request.
     """
@@ -64,6 +72,7 @@ class AddressBook(dict[str, Address | None]):
     def __init__(self, deny: Networks, allow: Networks, country_of: Lookup | None = None) -> None:
         super().__init__()
         self._deny, self._allow, self._country_of = deny, allow, country_of
+        self._by_key: dict[bytes, Address] = {}
 
     def __missing__(self, text: str) -> Address | None:
         address = self[text] = self._read(text)
@@ -73,23 +82,27 @@ class AddressBook(dict[str, Address | None]):
         """Between batches, when there are many."""
         if len(self) > MOST_KNOWN:
             self.clear()
+            self._by_key.clear()
 
     def _read(self, text: str) -> Address | None:
         packed = packed_address(text)
         if packed is None:
             return None
-        is_ipv4 = len(packed) == 4
-        key = packed if is_ipv4 else packed[:_NETWORK_BYTES]
-        # Its country by the network, so that one listener has one country whatever the order of the lines.
-        asked = packed if is_ipv4 else key + bytes(_NETWORK_BYTES)
         is_allowed = packed in self._allow
-        return Address(
-            key,
-            not is_allowed and packed in self._deny,
-            is_allowed,
-            UNKNOWN_COUNTRY if self._country_of is None else self._country_of(asked),
-            is_ipv4 and packed[3] == 0,
-        )
+        if not is_allowed and packed in self._deny:
+            return DENIED
+        key = packed if len(packed) == _IPV4_BYTES else packed[:_NETWORK_BYTES]
+        address = self._by_key.get(key)
+        if address is None:
+            address = self._by_key[key] = Address(key, self._country(key), is_masked=packed[3:] == b"\0")
+        address.is_allowed |= is_allowed
+        return address
+
+    def _country(self, key: bytes) -> str:
+        """By the network, so that one listener has one country whatever the order of the lines."""
+        if self._country_of is None:
+            return UNKNOWN_COUNTRY
+        return self._country_of(key if len(key) == _IPV4_BYTES else key + bytes(_NETWORK_BYTES))
 
 
 def packed_address(text: str) -> bytes | None:

@@ -38,6 +38,9 @@ _DAY, _EPISODE, _DOWNLOADS = ("day", "date", "dato", "dag"), ("episode", "file",
     "downloads", "count", "hits", "antall", "nedlastinger",
 )  # fmt: skip
 
+_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_AS_CSV = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+
 Row = dict[str, Any]
 Counts = dict[tuple[date, str], int]
 
@@ -53,7 +56,6 @@ class Difference:
 
     @property
     def percent(self) -> float | None:
-        """By how much the new count differs from the old one."""
         return round(100 * (self.new - self.old) / self.old, 1) if self.old else None
 
 
@@ -86,8 +88,7 @@ def _report(name: str, text: str, *, has_days: bool = True, has_show: bool = Tru
         given["least"] = _LEAST_IN_PUBLIC if given.pop("public", False) else 0
         _print(_rows(name, first=_as_date(first), last=_as_date(last), **({"show": None} | given)), as_json, as_csv)
 
-    options = [click.option("--csv", "as_csv", is_flag=True, help="Print CSV."),
-               click.option("--json", "as_json", is_flag=True, help="Print JSON.")]  # fmt: skip
+    options = [_AS_CSV, _AS_JSON]
     if has_show:
         options.append(click.option("--show", metavar="NAME", help="One show."))
     if has_days:
@@ -117,12 +118,13 @@ _report("files", "How far each log file was read.", has_days=False, has_show=Fal
 
 
 @stats.group(name="sources", invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@_AS_CSV
+@_AS_JSON
 @click.pass_context
-def sources(ctx: click.Context, as_json: bool) -> None:
+def sources(ctx: click.Context, as_json: bool, as_csv: bool) -> None:
     """The logs that are counted."""
     if ctx.invoked_subcommand is None:
-        _print(_rows("sources"), as_json, as_csv=False)
+        _print(_rows("sources"), as_json, as_csv)
 
 
 @sources.command(name="set")
@@ -158,32 +160,40 @@ def remove_source(name: str) -> None:
 
 
 @stats.command(name="run")
-def run_now() -> None:
+@_AS_JSON
+def run_now(as_json: bool) -> None:
     """Count what is new now: the run that is planned is pulled forward."""
     waiting = _rows("waiting_run")
     if waiting:
         (row,) = _rows("run_now", id=waiting[0]["id"])
-        click.echo(f"{waiting[0]['id']}: {row['outcome']}")
-        return
-    (row,) = _rows("enqueue_run", payload=Jsonb({}), key="stats_parse: more")
-    click.echo(f"{row['id']}: {row['outcome']}")
+        row = waiting[0] | row
+    else:
+        (row,) = _rows("enqueue_run", payload=Jsonb({}), key="stats_parse: more")
+    if as_json:
+        print_document(row)
+    else:
+        click.echo(f"{row['id']}: {row['outcome']}")
 
 
 @stats.command(name="reprocess")
 @click.argument("first", type=click.DateTime(["%Y-%m-%d"]))
 @click.argument("last", type=click.DateTime(["%Y-%m-%d"]))
 @click.option("--note", metavar="TEXT", help="Why; kept with the days.")
-def reprocess(first: datetime, last: datetime, note: str | None) -> None:
+@_AS_JSON
+def reprocess(first: datetime, last: datetime, note: str | None, as_json: bool) -> None:
     """Count the days FIRST to LAST again from the raw files, which must all be there."""
     asked = {"from": str(first.date()), "to": str(last.date())} | ({"note": note} if note else {})
     (row,) = _rows("enqueue_run", payload=Jsonb({"reprocess": asked}), key=None)
-    click.echo(str(row["id"]))
+    if as_json:
+        print_document(row)
+    else:
+        click.echo(str(row["id"]))
 
 
 @stats.command(name="compare")
 @click.argument("old", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@_AS_CSV
+@_AS_JSON
 def compare(old: Path, as_csv: bool, as_json: bool) -> None:
     """Compare with another program's counts: a CSV with the columns day, episode and downloads.
 
@@ -195,14 +205,9 @@ def compare(old: Path, as_csv: bool, as_json: bool) -> None:
         raise RefusedError(f"{old}: {error}", "write a head line day,episode,downloads") from error
     days = [day for day, _ in counts]
     new = _rows("downloads", first=min(days), last=max(days), show=None) if days else []
-    _print([_as_row(difference) for difference in compare_counts(counts, new)], as_json, as_csv)
-
-
-def _as_row(difference: Difference) -> Row:
-    return {
-        "day": difference.day, "episode": difference.episode, "old": difference.old, "new": difference.new,
-        "difference": difference.new - difference.old, "percent": difference.percent,
-    }  # fmt: skip
+    differences = compare_counts(counts, new)
+    _print([vars(one) | {"difference": one.new - one.old, "percent": one.percent} for one in differences],
+           as_json, as_csv)  # fmt: skip
 
 
 def _print(rows: list[Row], as_json: bool, as_csv: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import astuple
 
+from services.stats.addresses import Address
 from services.stats.agents import Agent
 from services.stats.coverage import Span, union_of
 from services.stats.tally import Window, WindowKey
@@ -21,16 +22,17 @@ _APP_CHARACTERS = 200
 
 
 class Hashes:
-    """Keyed hashes of one day (R22). Each address and each user agent is hashed once as long as it is remembered."""
+    """Keyed hashes of one day (R22)."""
 
     def __init__(self, salt: bytes) -> None:
-        self._addresses = _AddressHashes(salt)
+        self._salt = salt
+        self._of_address = blake2b(key=salt, digest_size=HASH_BYTES, person=b"address")
         self._of_agent = blake2b(key=salt, digest_size=HASH_BYTES, person=b"agent")
 
-    def addresses(self, keys: Iterable[bytes]) -> bytes:
-        """Of each address, one behind the other."""
-        self._addresses.forget()
-        return b"".join(map(self._addresses.__getitem__, keys))
+    def addresses(self, found: Iterable[Address]) -> bytes:
+        """Of each address, one behind the other. An address keeps its hash of the day it was last seen on."""
+        salt = self._salt
+        return b"".join([one.hashed if one.hashed_with is salt else self._hash_address(one) for one in found])
 
     def agent(self, agent: Agent) -> bytes:
         """Of the whole text."""
@@ -38,23 +40,11 @@ class Hashes:
         hashed.update(agent.key)
         return hashed.digest()
 
-
-class _AddressHashes(dict[bytes, bytes]):
-    MOST = 50_000
-
-    def __init__(self, salt: bytes) -> None:
-        super().__init__()
-        self._base = blake2b(key=salt, digest_size=HASH_BYTES, person=b"address")
-
-    def __missing__(self, key: bytes) -> bytes:
-        fresh = self._base.copy()
-        fresh.update(key)
-        hashed = self[key] = fresh.digest()
-        return hashed
-
-    def forget(self) -> None:
-        if len(self) > self.MOST:
-            self.clear()
+    def _hash_address(self, address: Address) -> bytes:
+        hashed = self._of_address.copy()
+        hashed.update(address.key)
+        address.hashed, address.hashed_with = hashed.digest(), self._salt
+        return address.hashed
 
 
 class Numbers(dict[Any, int]):
@@ -68,15 +58,13 @@ class Numbers(dict[Any, int]):
 def window_columns(windows: dict[WindowKey, Window], hashes: Hashes) -> dict[str, Any]:
     """One day's windows, of which there is at least one."""
     episodes, agents = Numbers(), Numbers()
-    of_episode, sizes, of_agent, keys = zip(*windows, strict=True)
-    found, starts, referrers, firsts, ends, byte_counts, requests, apart = zip(
-        *map(astuple, windows.values()), strict=True
-    )
+    of_episode, sizes, of_agent, found = zip(*windows, strict=True)
+    starts, referrers, firsts, ends, byte_counts, requests, apart = zip(*map(astuple, windows.values()), strict=True)
     return {
         "episode_numbers": _numbers(tuple(map(episodes.__getitem__, of_episode))),
         "agent_numbers": _numbers(tuple(map(agents.__getitem__, of_agent))),
         "total_sizes": _numbers(sizes),
-        "addresses": hashes.addresses(keys),
+        "addresses": hashes.addresses(found),
         "are_allowed": _flags([address.is_allowed for address in found]),
         "firsts": _numbers(firsts),
         "ends": _numbers(ends),

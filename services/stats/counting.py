@@ -8,18 +8,20 @@ R16) is decided in the database, over all that a day brought.
 from collections.abc import Mapping, Set
 from datetime import date
 
-from services.stats.addresses import Address, AddressBook
+from services.stats.addresses import DENIED, Address, AddressBook
 from services.stats.agents import NO_AGENT, Agent, AgentBook
 from services.stats.coverage import (
     LARGEST_FILE,
-    PROBE_BYTES,
+    NO_RANGE,
+    PROBE,
     ContentRanges,
+    Coverage,
     Span,
     multiple_coverage,
     total_of,
 )
 from services.stats.instants import EARLIEST, LONGEST_DURATION, Days, duration_of, seconds_of
-from services.stats.lines import BadLine, Line, Request, decode_lines, nth_line, shape_of
+from services.stats.lines import BadLine, Headers, Line, Request, decode_lines, nth_line, shape_of
 from services.stats.paths import Kind, Layout, host_of_referrer
 from services.stats.tally import DayTally, Episode, Feed, Tally, Window
 
@@ -92,7 +94,7 @@ class Counting:
         self._hosts: dict[str, bool] = {}
         self._has_hosts = bool(layout.hosts)
         self._more_spans = _NONE
-        self._start = self._day_start = self._day_end = 0.0
+        self._day_start = self._day_end = 0.0
         self.day, self._is_closed = date.min, False
         self._begin_tally()
 
@@ -110,10 +112,10 @@ class Counting:
         lines = decode_lines(chunk)
         tally.lines += len(lines)
         for index, line in enumerate(lines):
-            if isinstance(line, BadLine):
+            if type(line) is BadLine:
                 tally.add_bad(line.reason, offset + line.offset, line.sample)
                 continue
-            reason = judge(line)
+            reason = judge(line)  # type: ignore[arg-type]  # type() is cheaper than isinstance(), but no guard
             if reason is None:
                 continue
             if reason in _BAD:
@@ -127,11 +129,13 @@ class Counting:
         """Why a line is not counted; None when it is."""
         moment, duration = line.ts, line.duration
         if type(moment) is float and type(duration) is float and 0.0 <= duration < LONGEST_DURATION:
-            self._start = moment - duration
+            start = moment - duration
         else:
-            self._start = -1.0
-        if not self._day_start <= self._start < self._day_end and not self._turn_to_day_of(line):
-            return "ts"
+            start = -1.0
+        if not self._day_start <= start < self._day_end:
+            start = self._turn_to_day_of(line)
+            if start < 0:
+                return "ts"
         request, logger = line.request, line.logger
         if request is None or self._is_closed or (logger and not logger.startswith(_ACCESS)):
             return self._reason_of_no_request(line)
@@ -141,60 +145,58 @@ class Counting:
             return OTHER_HOST
         uri = request.uri
         target = self._targets[uri] if "?" not in uri else self._without_query(uri)
-        if type(target) is not Episode or (line.status != 200 and line.status != 206):
+        status = line.status
+        if type(target) is not Episode or (status != 200 and status != 206):
             return self._reason_of_no_episode(line, request, target)
-        return self._judge_fetch(line, request, target)
-
-    def _judge_fetch(self, line: Line, request: Request, episode: Episode) -> str | None:
         headers = request.headers
         if headers is None or not headers.user_agent:
             return NO_AGENT  # R8
         agent = self._agents[headers.user_agent[0]]  # R9
         address = self._addresses[request.client_ip or request.remote_ip or request.remote_addr]
-        start = self._start
-        if address is None or address.is_denied or agent.exclusion is not None or start < episode.published:
+        if address is None or address is DENIED or agent.exclusion is not None or start < target.published:
             return _refusal(agent, address)
-        first, end, total, reason = self._coverage(line, request, episode)
-        if reason is not None:
-            return reason
+        return self._count(line, headers, target, agent, address, start)
+
+    def _count(
+        self, line: Line, headers: Headers, episode: Episode, agent: Agent, address: Address, start: float
+    ) -> str | None:
+        """Adds an answer's bytes to its listener's window; a reason, when it has none that count."""
+        size, answered = line.size, line.resp_headers
+        if not 0 <= size <= LARGEST_FILE:
+            return "schema"
+        if line.status == 206 and answered is not None and answered.content_range:
+            covered = self._ranges[answered.content_range[0]]  # R3
+        else:
+            covered = self._coverage_without_range(line, headers, episode)
+        if isinstance(covered, str):
+            return covered
+        first, end, total = covered
+        if end > first + size:
+            end = first + size
+        # R20, R24, R25, R34: one listener, whatever it asked
+        key = (episode, total or episode.known_total, agent, address)
         referrer = host_of_referrer(headers.referer[0]) if headers.referer else ""
-        key = (episode, total, agent, address.key)  # R20, R24, R25, R34: one listener, whatever it asked
         window = self._windows.get(key)
         if window is None:
-            window = self._windows[key] = Window(address, start, referrer, first, end, line.size, 1)
+            window = self._windows[key] = Window(start, referrer, first, end, size, 1)
         else:
-            window.add(start, first, end, line.size, referrer)
+            window.add(start, first, end, size, referrer)
         if self._more_spans:
             for span in self._more_spans:
                 window.add_span(*span)
             self._more_spans = _NONE
         return None
 
-    def _coverage(self, line: Line, request: Request, episode: Episode) -> tuple[int, int, int, str | None]:
-        """The bytes that were sent (first, and the one after the last), the file's size, and a reason not to count."""
-        size, headers = line.size, line.resp_headers
-        if not 0 <= size <= LARGEST_FILE:
-            return 0, 0, 0, "schema"
+    def _coverage_without_range(self, line: Line, headers: Headers, episode: Episode) -> Coverage | str:
+        """Of the whole file, or of parts: what comes after the first part waits in `_more_spans`."""
         if line.status == 200:  # R2, R7: whatever was asked for
             total = total_of(line) or episode.known_total
-            return 0, total if 0 < total < size else size, total, None
-        if headers is None or not headers.content_range:
-            return self._coverage_of_parts(request, size, episode.known_total)
-        found = self._ranges[headers.content_range[0]]  # R3
-        if found is None:
-            return 0, 0, 0, "range"
-        first, end, total = found
-        reason = "probe" if end - first <= PROBE_BYTES else None  # R6
-        return first, end if end < first + size else first + size, total or episode.known_total, reason
-
-    def _coverage_of_parts(self, request: Request, size: int, total: int) -> tuple[int, int, int, str | None]:
-        """R4; what comes after the first part waits in `_more_spans`."""
-        asked = request.headers.range if request.headers is not None else None
-        spans, is_probe = multiple_coverage(asked[0] if asked else "", size, total)
+            return 0, total or line.size, total
+        spans, is_probe = multiple_coverage(headers.range[0] if headers.range else "", line.size, episode.known_total)
         if is_probe or not spans:
-            return 0, 0, 0, "probe" if is_probe else "range"
-        self._more_spans = spans[1:]
-        return *spans[0], total, None
+            return PROBE if is_probe else NO_RANGE
+        self._more_spans = spans[1:]  # R4
+        return *spans[0], episode.known_total
 
     def _reason_of_no_request(self, line: Line) -> str:
         if line.request is None and line.logger.startswith(_ACCESS):
@@ -216,19 +218,19 @@ class Counting:
         self._feeds[target, agent] += 1
         return "feed"
 
-    def _turn_to_day_of(self, line: Line) -> bool:
-        """Finds the request's start and goes to its local day (R26); False when the line's times cannot be read."""
+    def _turn_to_day_of(self, line: Line) -> float:
+        """Finds the request's start and goes to its local day (R26); -1 when the line's times cannot be read."""
         moment = seconds_of(line.ts if line.ts is not None else line.time)
         duration = duration_of(line.duration)
         if moment is None or duration is None or moment - duration < EARLIEST:
-            return False
-        self._start = moment - duration
-        if not self._day_start <= self._start < self._day_end:
-            self._day_start, self._day_end, self.day = self._days.bounds_of(self._start)
+            return -1.0
+        start = moment - duration
+        if not self._day_start <= start < self._day_end:
+            self._day_start, self._day_end, self.day = self._days.bounds_of(start)
             self._is_closed = self.day in self._closed
             today: DayTally = self.tally.days[self.day]
             self._windows, self._excluded, self._feeds = today.windows, today.excluded, today.feeds
-        return True
+        return start
 
     def _begin_tally(self) -> None:
         self.tally = Tally()
@@ -258,6 +260,6 @@ def _refusal(agent: Agent, address: Address | None) -> str:
         return NO_AGENT
     if address is None:
         return "ip"
-    if address.is_denied:
+    if address is DENIED:
         return "deny_ip"  # R13, R36
     return agent.exclusion or "pre_release"  # R30, R32, R33; R12

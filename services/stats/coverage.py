@@ -10,36 +10,37 @@ from collections.abc import Iterable
 from services.stats.lines import Line
 
 Span = tuple[int, int]  # first byte, byte after the last
+Coverage = tuple[int, int, int]  # the same, and the file's size, 0 when it is not said
 
 LARGEST_FILE = 1 << 50
-PROBE_BYTES = 2
+NO_RANGE, PROBE = "range", "probe"  # why an answer covers nothing
+_PROBE_BYTES = 2
 _MOST_RANGES = 1000  # of one request; Caddy answers more than a few with the whole file
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)", re.ASCII).fullmatch
 _RANGE = re.compile(r"\s*(\d{0,15})-(\d{0,15})\s*", re.ASCII)
 
 
-class ContentRanges(dict[str, tuple[int, int, int] | None]):
-    """Content-Range headers, each read once: players ask for the same pieces of a file.
-
-    First byte, byte after the last, and the file's size (0 when not said); None when it is no range of a file.
-    """
+class ContentRanges(dict[str, Coverage | str]):
+    """Content-Range headers (R3), each read once: players ask for the same pieces of a file."""
 
     MOST = 50_000
 
-    def __missing__(self, text: str) -> tuple[int, int, int] | None:
+    def __missing__(self, text: str) -> Coverage | str:
         if len(self) > self.MOST:
             self.clear()
         found = self[text] = _read_range(text)
         return found
 
 
-def _read_range(text: str) -> tuple[int, int, int] | None:
+def _read_range(text: str) -> Coverage | str:
     found = _CONTENT_RANGE(text)
     if found is None:
-        return None
+        return NO_RANGE
     texts = found.groups()
     first, end, total = int(texts[0]), int(texts[1]) + 1, 0 if texts[2] == "*" else int(texts[2])
-    return None if end <= first or (total and end > total) else (first, end, total)
+    if end <= first or (total and end > total):
+        return NO_RANGE
+    return PROBE if end - first <= _PROBE_BYTES else (first, end, total)  # R6
 
 
 def multiple_coverage(asked: str, size: int, total: int) -> tuple[list[Span], bool]:
@@ -61,7 +62,7 @@ def multiple_coverage(asked: str, size: int, total: int) -> tuple[list[Span], bo
         if taken > 0:
             spans.append((span[0], span[0] + taken))
             left -= taken
-    return spans, 0 < wanted <= PROBE_BYTES
+    return spans, 0 < wanted <= _PROBE_BYTES
 
 
 def total_of(line: Line) -> int:

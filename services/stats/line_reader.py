@@ -88,47 +88,48 @@ class LineReader:
 
     def _pieces(self) -> Iterator[Piece]:
         self._skip_to_offset()
-        held = b""
-        while True:
-            cut = held.rfind(b"\n") + 1
+        while part := self._next_part():
+            cut = part.rfind(b"\n") + 1
             if cut:
-                yield self._lines(held[:cut])
-                held = held[cut:]
-            elif len(held) > LONGEST_LINE:
-                start, head = self.offset, held[:_HEAD_BYTES]
-                rest = self._skip_line(len(held))
-                if rest is None:  # its end is not written yet: the next run begins at its start again
-                    self.leftover = head
-                    return
-                yield Piece(head, start, self.offset, is_too_long=True)
-                held = rest
-            elif part := self._next_part(len(held)):
-                held += part
-            else:
-                break
-        self.leftover, self.leftover_bytes = held, len(held)
+                yield self._lines(part if cut == len(part) else part[:cut])
+            if cut == len(part):
+                continue
+            self.leftover, self.leftover_bytes = part[cut:], len(part) - cut
+            if self.leftover_bytes <= LONGEST_LINE:
+                return  # the file ends in the middle of a line
+            start = self.offset
+            if not self._skip_line():
+                return  # the end of a long line is not written yet: the next run begins at its start again
+            yield Piece(self.leftover, start, self.offset, is_too_long=True)
+            self.leftover, self.leftover_bytes = b"", 0
 
     def _lines(self, chunk: bytes) -> Piece:
         start = self.offset
         self.offset += len(chunk)
         return Piece(chunk, start, self.offset)
 
-    def _next_part(self, held: int) -> bytes:
-        if self._limit is None:
-            return self._plain.read(PIECE_BYTES)
-        return self._plain.read(max(0, min(PIECE_BYTES, self._limit - self.offset - held)))
+    def _next_part(self) -> bytes:
+        """Some lines, the last one to its end, unless it is too long or the file ends before."""
+        part = self._plain.read(self._at_most(PIECE_BYTES, 0))
+        if not part or part.endswith(b"\n"):
+            return part
+        return part + self._plain.readline(self._at_most(LONGEST_LINE + 1, len(part)))
 
-    def _skip_line(self, held: int) -> bytes | None:
-        """Goes behind a line of which `held` bytes were read; what was read beyond its end, None when it has no end."""
-        place = self.offset + held
-        while part := self._next_part(place - self.offset):
-            end = part.find(b"\n") + 1
-            if end:
-                self.offset = place + end
-                return part[end:]
+    def _at_most(self, count: int, held: int) -> int:
+        """As much of `count` as is left before the limit, `held` bytes behind the offset."""
+        return count if self._limit is None else max(0, min(count, self._limit - self.offset - held))
+
+    def _skip_line(self) -> bool:
+        """Goes behind a line that is too long, of which the beginning is kept; False when it has no end yet."""
+        place = self.offset + self.leftover_bytes
+        self.leftover = self.leftover[:_HEAD_BYTES]
+        while part := self._plain.readline(self._at_most(PIECE_BYTES, self.leftover_bytes)):
             place += len(part)
-        self.leftover_bytes = place - self.offset
-        return None
+            self.leftover_bytes = place - self.offset
+            if part.endswith(b"\n"):
+                self.offset = place
+                return True
+        return False
 
     def _skip_to_offset(self) -> None:
         if not self._file.is_gzip:

@@ -83,6 +83,7 @@ select %(day)s, %(generation)s, episodes.show, episodes.episode, fresh.total_siz
     on agents.at = fresh.agent_number
 on conflict (day, generation, show, episode, total_size, listener) do update
    set ranges = old.ranges + excluded.ranges,
+       is_allowed = old.is_allowed or excluded.is_allowed,
        referrer = case when (excluded.first_start, excluded.referrer) < (old.first_start, old.referrer)
                        then excluded.referrer else old.referrer end,
        first_start = least(old.first_start, excluded.first_start),

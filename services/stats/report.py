@@ -8,7 +8,7 @@ import msgspec
 
 from services.stats.counting import LATE
 from services.stats.log_files import LogFile
-from services.stats.tally import Tally, Window, WindowKey
+from services.stats.tally import Tally
 from sidelinja_jobs.json_text import clean_text
 
 METHOD = "iab23-cal-oslo-1"
@@ -81,22 +81,14 @@ class Report(msgspec.Struct):
 def warnings_of(tally: Tally) -> set[str]:
     """What in a batch looks as if the log, or the proxy before it, was not set up for counting."""
     found: set[str] = set()
-    windows = [today.windows for today in tally.days.values() if today.windows]
-    if not windows:
+    keys = [key for today in tally.days.values() for key in today.windows]
+    if not keys:
         return found
-    if any(agent.is_hashed for agent in {key[2] for of_day in windows for key in of_day}):
+    if any(agent.is_hashed for agent in {key[2] for key in keys}):
         found.add("ua_hashed")
-    if all(window.address.is_masked for of_day in windows for window in of_day.values()):
+    if all(key[3].is_masked for key in keys):
         found.add("masked_ips")
-    if tally.counted >= _FEWEST_REQUESTS and _is_mostly_one_address(windows):
-        found.add("one_ip_over_50_percent")
+    ((address, most),) = Counter([key[3] for key in keys]).most_common(1)
+    if tally.counted >= _FEWEST_REQUESTS and most > len(keys) * _HALF and not address.is_allowed:
+        found.add("one_ip_over_50_percent")  # of the listeners
     return found
-
-
-def _is_mostly_one_address(windows: list[dict[WindowKey, Window]]) -> bool:
-    """Whether most listeners are behind one address, and not one of those that may be."""
-    counts = Counter(key[3] for of_day in windows for key in of_day)
-    ((address, most),) = counts.most_common(1)
-    return most > counts.total() * _HALF and not any(
-        window.address.is_allowed for of_day in windows for key, window in of_day.items() if key[3] == address
-    )

@@ -42,7 +42,6 @@ class Window(msgspec.Struct, gc=False):
     Players ask for one piece after the other, so there is mostly one span of bytes, from `first` to before `end`.
     """
 
-    address: Address
     first_start: float
     referrer: str  # host of the earliest request's Referer
     first: int
@@ -78,7 +77,7 @@ class Window(msgspec.Struct, gc=False):
         return union_of([(self.first, self.end), *(self.apart or ())])
 
 
-WindowKey = tuple[Episode, int, Agent, bytes]  # file size (0 unknown), address
+WindowKey = tuple[Episode, int, Agent, Address]  # int: file size, 0 unknown
 FeedKey = tuple[Feed, Agent]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.stats.cli import compare_counts, read_old_counts
+from services.stats.cli import stats as stats_group
 from sidelinja_jobs import queue
 from sidelinja_jobs.cli.exits import ExitCode
 from tests.command_line import Jobs
@@ -47,9 +48,8 @@ def test_every_report_is_a_table_a_document_and_a_sheet(stats: Stats, jobs: Jobs
 
         assert shown.code == 0
         assert len(shown.lines) == len(document) + 1 > 1, name
-        if name != "sources":
-            rows = list(csv.DictReader(io.StringIO(jobs("stats", name, "--csv").out)))
-            assert [list(row) for row in rows] == [list(row) for row in document], name
+        rows = list(csv.DictReader(io.StringIO(jobs("stats", name, "--csv").out)))
+        assert [list(row) for row in rows] == [list(row) for row in document], name
         if name != "unknown":
             assert jobs("stats", name, role="reader").code == 0, name
 
@@ -119,9 +119,19 @@ def test_run_pulls_the_planned_run_forward_in_place_of_adding_one(stats: Stats, 
     assert jobs("stats", "run").code == 0
     row = stats.database.row("select count(*) as jobs, bool_and(scheduled_for <= now()) as due from job_queue")
     assert row == {"jobs": 1, "due": True}
+    planned = jobs("stats", "run", "--json").document
+    assert planned == {"id": str(stats.database.value("select id from job_queue")), "outcome": "pulled_forward"}
     stats.database.rows("delete from job_queue")
     assert "created" in jobs("stats", "run").out
-    assert "exists" in jobs("stats", "run").out
+    assert jobs("stats", "run", "--json").document["outcome"] == "exists"
+
+
+def test_every_command_that_prints_a_table_prints_json_and_csv_and_every_other_one_that_answers_json() -> None:
+    options = {name: {flag for option in command.params for flag in option.opts}
+               for name, command in stats_group.commands.items()}  # fmt: skip
+
+    assert {name for name, flags in options.items() if "--json" not in flags} == set()
+    assert {name for name, flags in options.items() if "--csv" not in flags} == {"run", "reprocess"}
 
 
 def test_a_name_that_looks_like_a_formula_stays_a_text_in_a_sheet(stats: Stats, jobs: Jobs) -> None:
