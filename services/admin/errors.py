@@ -1,5 +1,8 @@
 """What a request ends with when it does not end well: pages for the errors of HTTP, of the queue and of ourselves."""
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import psycopg
 from psycopg_pool import PoolTimeout
 from starlette.exceptions import HTTPException
@@ -51,7 +54,8 @@ async def database_away(request: Request, error: Exception) -> Response:
     return error_page(request, 503, headers={"Retry-After": "5"})
 
 
-HANDLERS = {
+# For what a page raises, and what is raised before there is a page: at the door.
+HANDLERS: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
     HTTPException: http_error,
     JobQueueError: queue_error,
     psycopg.OperationalError: database_away,
@@ -90,8 +94,9 @@ class Edge:
             await self._app(scope, limited, noted)
         except Exception as error:
             request = Request(scope)
-            status = error.status_code if isinstance(error, HTTPException) else 500
-            if status == 500:
+            handler = next((HANDLERS[kind] for kind in type(error).__mro__ if kind in HANDLERS), None)
+            if handler is None:
                 log.exception("request failed", method=request.method, path=scope["path"])
             if not started:
-                await error_page(request, status)(scope, receive, send)
+                answer = await handler(request, error) if handler else error_page(request, 500)
+                await answer(scope, receive, send)

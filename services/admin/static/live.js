@@ -45,7 +45,16 @@
 
   // ---- exchanging what has changed
 
+  let isStale = false; // something was held back: look again as soon as a person lets go
+
+  function keep(element) {
+    const held = isHeld(element);
+    isStale = isStale || held;
+    return held;
+  }
+
   function exchange(fresh) {
+    isStale = false;
     for (const list of document.querySelectorAll("[data-live-list]")) {
       const other = fresh.getElementById(list.id);
       if (other) exchangeList(list, other);
@@ -53,7 +62,7 @@
     for (const old of document.querySelectorAll("[data-live]")) {
       if (old.parentElement.closest("[data-live], [data-live-list]")) continue;
       const other = fresh.getElementById(old.id);
-      if (other && !old.isEqualNode(other) && !isHeld(old)) old.replaceWith(document.importNode(other, true));
+      if (other && !old.isEqualNode(other) && !keep(old)) old.replaceWith(document.importNode(other, true));
     }
     for (const other of fresh.querySelectorAll("[data-live]")) bringIn(other, fresh);
   }
@@ -71,7 +80,7 @@
     let place = list.firstElementChild;
     for (const wanted of other.children) {
       const old = wanted.id ? document.getElementById(wanted.id) : null;
-      if (old && old.parentElement === list && isHeld(old)) {
+      if (old && old.parentElement === list && keep(old)) {
         while (place && place !== old && !isHeld(place)) place = drop(place);
         if (place === old) place = place.nextElementSibling;
         continue;
@@ -181,6 +190,9 @@
     if (document.hidden) close();
     else if (!paused) { open(); soon(); }
   });
+  for (const kind of ["focusout", "toggle", "selectionchange", "change", "pause"]) {
+    document.addEventListener(kind, () => { if (isStale && source) soon(); }, true);
+  }
   window.addEventListener("pagehide", close);
   window.addEventListener("pageshow", (event) => { if (event.persisted && !paused) { open(); soon(); } });
   window.setInterval(() => { if (source && Date.now() - lookedAt >= SLOW) soon(); }, 1000);
