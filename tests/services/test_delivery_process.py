@@ -3,10 +3,10 @@
 import random
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from demo.embedded_postgres import EmbeddedPostgres, free_port
@@ -179,6 +179,18 @@ def test_without_a_sink_it_says_so_and_stays_well(forwarders: Forwarders) -> Non
     assert forwarder.wait() == 0
 
 
+def test_alerts_that_prometheus_hands_over_are_kept_though_no_sink_is_set(
+    database: Database, forwarders: Forwarders
+) -> None:
+    port = free_port()
+    forwarder = forwarders.start_with({"METRICS_PORT": str(port), "METRICS_HOST": "127.0.0.1"}, ready=False)
+    wait_until(forwarder.health_file.exists, 20, what="the health file")
+    answer = httpx.post(f"http://127.0.0.1:{port}/api/v2/alerts", json=[{"labels": {"alertname": "NoWorker"}}])
+
+    assert answer.status_code == 200
+    assert database.row("select name from alert")["name"] == "NoWorker"
+
+
 def test_settings_that_cannot_work_end_it_with_their_own_code_and_all_their_problems(forwarders: Forwarders) -> None:
     forwarder = forwarders.start_with(
         {"DELIVERY_WEBHOOK_URL": "http://example.net/key-4711", "DELIVERY_WEBHOOK_SECRET": "",
@@ -213,8 +225,7 @@ def test_metrics_tell_what_is_delivered_and_what_is_left(
     run_jobs(database)
 
     def values() -> dict[str, float]:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-            lines = answer.read().decode().splitlines()
+        lines = httpx.get(f"http://127.0.0.1:{port}/metrics").text.splitlines()
         return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
 
     wait_until(lambda: values().get('jobqueue_event_parked{sink="webhook"}') == 3, 15, every=0.2, what="the gauge")

@@ -1,14 +1,16 @@
-"""`python -m services.admin.delivery`: sends events to the sinks that its settings name, until SIGTERM.
+"""`python -m services.admin.delivery`: sends events to the sinks that its settings name, and alerts to people.
 
-A thread for each sink; the main thread waits for signals and touches the health file. Without a sink there is nothing
-to do: it says so and stays, since a container that ends would be started over and over again.
+Until SIGTERM; the main thread waits for that and touches the health file. Without a sink no event is sent, and it says
+so; alerts are kept all the same, and the container stays, as one that ends would be started over and over again.
 """
 
 import os
 import signal
 import sys
 
+from services.admin.alerts.settings import AlertSettings, check_alert_settings
 from services.admin.delivery.settings import DeliverySettings, check_settings
+from services.admin.delivery.team import Team
 from sidelinja_jobs.errors import SettingsError
 from sidelinja_jobs.log import configure_logging, get_logger
 from sidelinja_jobs.settings import load_settings
@@ -30,24 +32,18 @@ def main() -> int:
         settings = load_settings(DeliverySettings)
         configure_logging(settings.log_format, settings.log_level)
         check_settings(settings)
-        return _forward(settings) if settings.has_sink else _idle(settings)
+        alerts = load_settings(AlertSettings)
+        check_alert_settings(alerts, allow_http=settings.allow_http)
+        return _work(settings, alerts)
     except SettingsError as error:
         log.error("cannot start", problem=str(error))
         return EXIT_CONFIG
 
 
-def _idle(settings: DeliverySettings) -> int:
-    log.info("no sink is set, nothing to deliver: see DELIVERY_WEBHOOK_URL and DELIVERY_SPACETIMEDB_URL")
-    while not signal.sigtimedwait(STOP_SIGNALS, HEALTH_SECONDS):
-        settings.health_file.touch()
-    return 0
-
-
-def _forward(settings: DeliverySettings) -> int:
-    # Only here, so that one without a sink carries no HTTP client.
-    from services.admin.delivery.team import Team
-
-    with Team(settings) as team:
+def _work(settings: DeliverySettings, alerts: AlertSettings) -> int:
+    if not settings.has_sink:
+        log.info("no sink is set, no event is sent: see DELIVERY_WEBHOOK_URL and DELIVERY_SPACETIMEDB_URL")
+    with Team(settings, alerts) as team:
         while not signal.sigtimedwait(STOP_SIGNALS, HEALTH_SECONDS):
             if team.failure is not None:
                 return EXIT_CONFIG if team.is_refused else EXIT_INTERNAL

@@ -1,10 +1,15 @@
-"""The forwarders of a process, one thread for each sink."""
+"""What the process runs: a forwarder for each sink, and the desk of the alerts that Prometheus hands over."""
 
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from services.admin.alerts.channels import channels_of
+from services.admin.alerts.desk import AlertDesk
+from services.admin.alerts.receiver import receiving
+from services.admin.alerts.settings import AlertSettings
 from services.admin.delivery.forwarder import Forwarder
 from services.admin.delivery.metrics import DeliveryMetrics
 from services.admin.delivery.settings import DeliverySettings
@@ -35,24 +40,37 @@ def sinks_of(settings: DeliverySettings) -> list[Sink]:
 
 
 class Team:
-    """Works while it is entered."""
+    """Works while it is entered.
 
-    def __init__(self, settings: DeliverySettings) -> None:
+    Raises:
+        SettingsError: a sink or a channel cannot be made, or the port of the metrics is taken.
+    """
+
+    def __init__(self, settings: DeliverySettings, alerts: AlertSettings) -> None:
         sinks = sinks_of(settings)
+        metrics = DeliveryMetrics()
+        self._stopping = threading.Event()
+        self._forwarders = [Forwarder(sink, settings, self._stopping, metrics.of(sink.name)) for sink in sinks]
+        channels = channels_of(alerts, settings.source)
+        desk = AlertDesk(settings, channels, self._stopping, alerts.repeat_hours * 3600)
+        self._threads = [
+            threading.Thread(target=self._run, args=(work,), daemon=True)
+            for work in (*(forwarder.run for forwarder in self._forwarders), desk.run)
+        ]
+        self.failure: BaseException | None = None
+        self._listen(settings, desk)
+
+    @staticmethod
+    def _listen(settings: DeliverySettings, desk: AlertDesk) -> None:
+        """Metrics, and beside them the alerts' way in."""
         try:
-            serve_metrics(settings.metrics_port, settings.metrics_host)
+            server = serve_metrics(settings.metrics_port, settings.metrics_host)
         except OSError as error:
             raise SettingsError(
                 f"METRICS_PORT {settings.metrics_port} cannot be opened: {error}; 0 switches metrics off"
             ) from error
-        metrics = DeliveryMetrics()
-        self._stopping = threading.Event()
-        self._forwarders = [Forwarder(sink, settings, self._stopping, metrics.of(sink.name)) for sink in sinks]
-        self._threads = [
-            threading.Thread(target=self._run, args=(forwarder,), name=sink.name, daemon=True)
-            for sink, forwarder in zip(sinks, self._forwarders, strict=True)
-        ]
-        self.failure: BaseException | None = None
+        if server is not None and (metrics := server.get_app()) is not None:
+            server.set_app(receiving(desk.record, metrics))
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -77,12 +95,12 @@ class Team:
         """Whether settings, login or schema are why it failed."""
         return isinstance(self.failure, JobQueueError)
 
-    def _run(self, forwarder: Forwarder) -> None:
+    def _run(self, work: Callable[[], None]) -> None:
         try:
-            forwarder.run()
+            work()
         except BaseException as error:
             if isinstance(error, JobQueueError):
                 log.error("cannot go on", problem=str(error))
             else:
-                log.critical("a forwarder died", exc_info=True)
+                log.critical("a thread died", exc_info=True)
             self.failure = error
