@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication
 
 import msgspec
 
@@ -17,8 +18,6 @@ PATH = "/api/v2/alerts"
 LONGEST_BODY = 1024 * 1024  # bytes
 LONGEST_TEXT = 2000
 UNHEARD = timedelta(minutes=5)  # an alert without an end, as other senders write it, is over when nothing more is heard
-
-StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class Posted(msgspec.Struct, rename="camel"):
@@ -58,10 +57,7 @@ def _text(text: str) -> str:
     return " ".join(clean_text(text).split())[:LONGEST_TEXT]
 
 
-def receiving(
-    record: Callable[[list[dict[str, Any]]], None],
-    otherwise: Callable[[dict[str, Any], StartResponse], Iterable[bytes]],
-) -> Callable[[dict[str, Any], StartResponse], Iterable[bytes]]:
+def receiving(record: Callable[[list[dict[str, Any]]], None], otherwise: WSGIApplication) -> WSGIApplication:
     """A WSGI application: alerts go to `record`, whose exception is answered with 503; all else to `otherwise`."""
 
     def answer(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
