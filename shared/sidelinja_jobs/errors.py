@@ -24,8 +24,10 @@ Apart from these, whatever a handler raises is an ordinary failure: retry with b
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-import psycopg
+if TYPE_CHECKING:
+    import psycopg  # not when it runs: a child process that raises these errors needs no database driver
 
 
 class JobQueueError(Exception):
@@ -188,7 +190,7 @@ _BY_SQLSTATE: dict[str, type[JobQueueError]] = {
 }
 
 
-def translate(error: psycopg.Error) -> JobQueueError | None:
+def translate(error: "psycopg.Error") -> JobQueueError | None:
     """The queue's own error for a database error, or None when it is not one of ours."""
     kind = _BY_SQLSTATE.get(error.sqlstate or "")
     if kind is None:
