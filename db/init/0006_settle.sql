@@ -77,6 +77,33 @@ end
 $$;
 comment on function complete_job is 'Ends a run well and stores its result; JQ001 when the run is lost';
 
+-- Completes many runs in one statement, each under its own fence: returns the jobs that were still held and now are
+-- completed; of the others nothing was written. The status is compared as text to keep the planner from the index of the
+-- running jobs, which it takes for nearly empty and would read anew for each of the batch.
+create function complete_jobs(p_job_ids uuid[], p_lease_tokens uuid[], p_results jsonb[]) returns setof uuid
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+declare
+    v_completed uuid[];
+begin
+    with completed as (
+        update job_queue as job
+           set status = 'completed', result = ended.result, completed_at = clock_timestamp(), progress = 1,
+               error_class = null, error_msg = null, lease_until = null
+          from unnest(p_job_ids, p_lease_tokens, p_results) as ended (job_id, lease_token, result)
+         where job.id = ended.job_id and job.lease_token = ended.lease_token and job.status::text = 'running'
+           and job.job_type = any (array(select name from job_type where role = session_user))
+        returning job.id
+    )
+    select array_agg(completed.id) into v_completed from completed;
+    delete from job_checkpoint where job_id = any (v_completed);
+    return query select unnest(v_completed);
+end
+$$;
+comment on function complete_jobs is 'Ends many runs well, each under its fence; returns the jobs that were still held';
+grant execute on function complete_jobs to jobbko_worker;
+
 -- p_retry_after_seconds, at most 30 days, wins over the backoff. p_permanent ends the job at once.
 create function fail_job(
     p_job_id uuid, p_lease_token uuid, p_error_class text, p_error_msg text, p_traceback text default null,
@@ -139,6 +166,32 @@ begin
 end
 $$;
 comment on function release_job is 'Puts a job back at no cost, or ends it when its cancel was requested';
+
+create function release_jobs(p_job_ids uuid[], p_lease_tokens uuid[], p_reason text)
+returns table (job_id uuid, status job_status)
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    v_job job_queue;
+begin
+    for v_job in
+        select job.*
+          from unnest(p_job_ids, p_lease_tokens) as held (job_id, lease_token)
+          join job_queue as job on job.id = held.job_id and job.lease_token = held.lease_token
+         where job.status = 'running' and job.job_type in (select name from job_type where role = session_user)
+         order by job.id for update of job
+    loop
+        v_job := end_run(v_job, 'released', false, v_job.scheduled_for, 'released', p_reason);
+        job_id := v_job.id;
+        status := v_job.status;
+        return next;
+    end loop;
+end
+$$;
+comment on function release_jobs is 'Puts many jobs back at no cost, each under its fence; returns those that were still held';
+grant execute on function release_jobs to jobbko_worker;
 
 -- The answer to a claim can be lost, and then nobody works what it took. A worker knows all that it holds, so it puts back
 -- what else stands under its name. An answer that took longer than p_older_than_seconds is never taken any more.

@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -33,8 +34,13 @@ class Context:
     ) -> None:
         self._run, self._link, self._connect = run, link, connect
         self._checkpoint_count: int | None = None
-        self.log = log
+        self._worker_log = log
         self.writes: list[Writes] = []
+
+    @cached_property
+    def log(self) -> structlog.typing.FilteringBoundLogger:
+        """A logger with the job's id and attempt bound to it."""
+        return self._worker_log.bind(job_id=str(self._run.id), attempt=self._run.claim.attempts + 1)
 
     @property
     def lease_token(self) -> UUID:

@@ -13,7 +13,7 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from types import FrameType
 from typing import TypeVar
@@ -23,7 +23,9 @@ from sidelinja_jobs.run import Phase, Run
 
 INTERRUPT_SECONDS = 2.5  # a handler that has not left by then is interrupted again: it may have swallowed the first
 GUARD_SECONDS = 10.0  # past the lease, so that a process that slept through it may still end in order
+GUARD_SLACK_SECONDS = 5.0
 ALARM_AGAIN_SECONDS = 0.1
+SET_UP_SECONDS = 0.01  # within a batch of quick jobs, signals and alarm are set anew this often at most
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 
 T = TypeVar("T")
@@ -77,12 +79,24 @@ class Guard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._until: float | None = None
+        self._is_in_batch = False
 
     def enter(self, run: Run, phase: Phase) -> None:
         """The main thread goes on to another phase of a run."""
         with self._lock:
             run.enter(phase)
-            self._set([run])
+            if not self._is_in_batch:
+                self._set([run])
+
+    def enter_batch(self, runs: Sequence[Run]) -> None:
+        """From now on runs whose turn has not come count, too: the guard is not set anew for each of them."""
+        with self._lock:
+            self._is_in_batch = True
+            self._set(runs)
+
+    def leave_batch(self) -> None:
+        """The timer stays as it is: the next batch needs it, or the lease thread takes it back at its next look."""
+        self._is_in_batch = False
 
     def follow(self, runs: Sequence[Run]) -> None:
         """Moves on with the leases; called by the lease thread."""
@@ -90,9 +104,14 @@ class Guard:
             self._set(runs)
 
     def _set(self, runs: Sequence[Run]) -> None:
-        ends = [run.deadline + run.rules.margin_seconds + GUARD_SECONDS for run in runs if run.is_interruptible]
+        ends = [
+            run.deadline + run.rules.margin_seconds + GUARD_SECONDS
+            for run in runs
+            if run.is_interruptible or (self._is_in_batch and run.phase is Phase.WAITING)
+        ]
         until = min(ends, default=None)
-        if until == self._until:
+        # A timer takes milliseconds to set. One that fires a little early does so after the lease all the same.
+        if until == self._until or (until and self._until and 0 < until - self._until < GUARD_SLACK_SECONDS):
             return
         self._until = until
         if until is None:
@@ -108,6 +127,8 @@ class Interrupter:
         self._waker, self._stopping, self._stops_at_once = waker, stopping, stops_at_once
         self.guard = Guard()
         self._run: Run | None = None
+        self._is_in_batch = False
+        self._set_up_at = 0.0
         self._thread_id = threading.main_thread().ident or 0
         self._install()
 
@@ -138,17 +159,41 @@ class Interrupter:
         """
         try:
             self._run = run
-            self._install()
+            self._set_up(run)
             self.guard.enter(run, phase)
-            self._arm(run)
             if run.stop_reason is StopReason.LOST or (run.stop_reason is not None and phase is Phase.HANDLING):
                 raise JobStopped(run.stop_reason)
             return _inside(function)
         finally:
             self._run = None
             self.guard.enter(run, Phase.SETTLING)
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            self._install()
+            if not self._is_in_batch:
+                self._take_down()
+
+    @contextlib.contextmanager
+    def batch(self, runs: Sequence[Run]) -> Iterator[None]:
+        """While the runs of a batch are called: signals, alarm and guard are not set anew for each of them."""
+        self._set_up(runs[0])
+        self.guard.enter_batch(runs)
+        self._is_in_batch = True
+        try:
+            yield
+        finally:
+            self._is_in_batch = False
+            self.guard.leave_batch()
+            self._take_down()
+
+    def _set_up(self, run: Run) -> None:
+        now = time.monotonic()
+        if self._is_in_batch and now - self._set_up_at < SET_UP_SECONDS:
+            return
+        self._set_up_at = now
+        self._install()
+        self._arm(run)
+
+    def _take_down(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self._install()
 
     @staticmethod
     def _arm(run: Run) -> None:
@@ -170,6 +215,8 @@ class Interrupter:
     def _on_alarm(self, _number: int, frame: FrameType | None) -> None:
         run = self._run
         if run is None or not run.is_interruptible:
+            if self._is_in_batch:  # between two of its runs
+                signal.setitimer(signal.ITIMER_REAL, ALARM_AGAIN_SECONDS)
             return
         if not run.is_expired:
             self._arm(run)

@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 
 from sidelinja_jobs.errors import RefusedError
 
+_NUL = b"\\u0000"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
 PATH_LIMIT = 1024  # characters, design.md section 3
@@ -47,6 +48,33 @@ def clean_value(value: Any) -> Any:
 def as_jsonb(value: Any) -> Jsonb:
     """A value for a jsonb parameter. It must be storable (`clean_value` or `check_payload`)."""
     return Jsonb(value, dumps=msgspec.json.encode)
+
+
+def encode_result(value: Any) -> msgspec.Raw:
+    """What a handler returned as JSON that the database can hold: msgspec structs too, cleaned as `clean_value`.
+
+    Raises:
+        TypeError, RecursionError, OverflowError: it cannot become JSON.
+    """
+    try:
+        text = msgspec.json.encode(value)  # NaN and infinities as null
+    except UnicodeEncodeError:  # a lone surrogate
+        text = _NUL
+    if _NUL in text:
+        text = msgspec.json.encode(clean_value(msgspec.to_builtins(value, str_keys=True)))
+    return msgspec.Raw(text)
+
+
+def decode_payload(text: str, decoder: msgspec.json.Decoder[Any]) -> Any:
+    """The payload of a claimed job, whose text comes from the database.
+
+    Raises:
+        RefusedError, msgspec.MsgspecError, RecursionError: `check_payload` refuses it, or it does not fit the type.
+    """
+    # What is this short holds no blob, path or number that is too long, and jsonb neither NUL nor lone surrogates.
+    if len(text) > _INTEGER_DIGITS or text[:1] != "{" or "data:" in text.lower():
+        check_payload(msgspec.json.decode(text))
+    return decoder.decode(text)
 
 
 def check_payload(payload: Any) -> None:

@@ -59,14 +59,16 @@ class LeaseThread:
         metrics: WorkerMetrics,
         health_file: Path,
         drain_seconds: float,
+        settle_overdue: Callable[[QueueConnection], None] = lambda _conn: None,
     ) -> None:
         self._link, self._rules, self._worker_id = link, rules, worker_id
         self._register, self._interrupter, self._metrics = register, interrupter, metrics
         self._stopping, self._waker, self._main_waker = stopping, waker, main_waker
         self._health_file, self._drain_seconds = health_file, drain_seconds
         self._listens_to, self._claim_seconds = listens_to, claim_seconds
+        self._settle_overdue = settle_overdue
         self._log = get_logger(worker_id=worker_id)
-        self._runs: list[Run] = []
+        self._held: set[Run] = set()  # changed by single operations, read as a copy: no lock is needed
         self._closed = False
         self._stopping_since: float | None = None
         self._listening_on: QueueConnection | None = None
@@ -92,13 +94,17 @@ class LeaseThread:
         self._health_file.unlink(missing_ok=True)
 
     def hold(self, runs: list[Run]) -> None:
-        """From now on these runs are kept."""
-        self._runs = runs
+        """From now on these runs are kept, too."""
+        self._held.update(runs)
 
     def drop(self, run: Run) -> None:
         """This run has ended."""
         run.phase = Phase.DONE
-        self._runs = [held for held in self._runs if held is not run]
+        self._held.discard(run)
+
+    @property
+    def _runs(self) -> list[Run]:
+        return list(self._held)
 
     def claim_failed(self) -> None:
         """A claim raised: it may have succeeded all the same, or still be on its way."""
@@ -177,6 +183,7 @@ class LeaseThread:
                 self._listen(conn)
             self._read_notices(conn)
             self._extend(conn)
+            self._settle_overdue(conn)
         except (psycopg.Error, JobQueueError) as error:
             self._log.warning("heartbeat failed", error=str(error).strip(), held=len(self._runs))
             self._metrics.heartbeat_failures.inc()
@@ -206,9 +213,10 @@ class LeaseThread:
                 self._ask_since = time.monotonic()  # which of the runs is meant, the next heartbeat tells
 
     def _extend(self, conn: QueueConnection) -> None:
-        runs = [run for run in self._runs if run.phase is not Phase.DONE]
         now = time.monotonic()
         beat = self._rules.beat_seconds
+        # What is just being settled is left to that statement, which locks many rows; one that settles long is not.
+        runs = [run for run in self._runs if run.phase is not Phase.SETTLING or now - run.phase_since >= beat]
         if not any(
             run.sent_at < self._ask_since or now - run.sent_at >= (min(1.0, beat) if run.has_progress else beat)
             for run in runs
@@ -286,7 +294,7 @@ class LeaseThread:
 
     def _touch_health(self, now: float) -> None:
         self._health_at = now + HEALTH_SECONDS
-        busy = any(run.phase is not Phase.DONE and not run.is_expired for run in self._runs)
+        busy = any(not run.is_expired for run in self._runs)
         if now - self._contact_at < CONTACT_SECONDS and (busy or now - self._polled_at < CONTACT_SECONDS):
             with contextlib.suppress(OSError):
                 self._health_file.touch()

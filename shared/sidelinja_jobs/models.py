@@ -5,11 +5,12 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
+import msgspec
+
 P = TypeVar("P")
 
 
-@dataclass(frozen=True)
-class Job(Generic[P]):
+class Job(msgspec.Struct, Generic[P], frozen=True):
     """A claimed job. `payload` is validated; `attempt` is the number of this run, from 1."""
 
     id: UUID
@@ -32,8 +33,7 @@ class Checkpoint:
     written_at: datetime
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """A row as claimed. `payload_text`, JSON, is None when over the type's limit (`payload_bytes` says how large)."""
 
     id: UUID

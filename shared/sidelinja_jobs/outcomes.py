@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import psycopg
 
 from sidelinja_jobs.errors import (
@@ -26,9 +27,9 @@ Writes = Callable[[psycopg.Connection[Any]], None]
 
 @dataclass(frozen=True)
 class Completed:
-    """The handler returned. `writes` go into the completing transaction, in order."""
+    """The handler returned. `result` is JSON; `writes` go into the completing transaction, in order."""
 
-    result: Any
+    result: msgspec.Raw
     writes: list[Writes] = field(default_factory=list)
 
 

@@ -35,8 +35,9 @@ listen job_cancel
 
 -- name: claim_jobs
 -- The payload as text: one that cannot be decoded must fail its own job, not the claim.
-select id, payload::text as payload_text, payload_bytes, priority, attempts, max_attempts, lease_token, created_at, scheduled_for, started_at,
-       parent_id
+-- Columns in the order of models.Claim.
+select id, payload::text as payload_text, payload_bytes, priority, attempts, max_attempts, lease_token, created_at,
+       scheduled_for, started_at, parent_id
   from claim_jobs(%(job_type)s, %(worker_id)s, %(limit)s)
 
 -- name: extend_leases
@@ -58,6 +59,12 @@ select drop_checkpoints(%(job_id)s, %(lease_token)s)
 -- name: complete_job
 select complete_job(%(job_id)s, %(lease_token)s, %(result)s)
 
+-- name: complete_jobs
+select job_id
+  from complete_jobs(%(job_ids)s::uuid[], %(lease_tokens)s::uuid[],
+                     array(select result from jsonb_array_elements(%(results)s) with ordinality as given (result, place)
+                            order by place)) as job_id
+
 -- name: fail_job
 select status, attempts, scheduled_for
   from fail_job(%(job_id)s, %(lease_token)s, %(error_class)s, %(error_msg)s, %(traceback)s, %(permanent)s,
@@ -68,6 +75,9 @@ select status, attempts, scheduled_for from postpone_job(%(job_id)s, %(lease_tok
 
 -- name: release_job
 select status, attempts, scheduled_for from release_job(%(job_id)s, %(lease_token)s, %(reason)s)
+
+-- name: release_jobs
+select job_id, status from release_jobs(%(job_ids)s::uuid[], %(lease_tokens)s::uuid[], %(reason)s)
 
 -- name: release_strays
 select release_strays(%(worker_id)s, %(held)s::uuid[], %(older_than_seconds)s) as count

@@ -26,6 +26,8 @@ class Phase(Enum):
 class Run:
     """A claimed job, its lease and its signs of life. Times are of the monotonic clock, in seconds."""
 
+    _lock = threading.Lock()  # one for all: it is held for the blink of an eye, and a batch makes many runs
+
     def __init__(self, claim: Claim, job_type: str, rules: Rules, claimed_at: float) -> None:
         self.claim = claim
         self.job_type = job_type
@@ -42,7 +44,6 @@ class Run:
         self.press_again_at = 0.0
         self.is_hurried = False  # the worker was asked to stop
         self.interrupt_again_at = 0.0
-        self._lock = threading.Lock()
         self._progress: tuple[float | None, str | None] = (None, None)
 
     @property

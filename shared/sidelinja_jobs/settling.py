@@ -8,8 +8,8 @@ full disk, say) is given up on sooner, or the heartbeat would keep the job runni
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+import msgspec
 import psycopg
 
 from sidelinja_jobs import queue
@@ -46,6 +46,7 @@ class Ending:
 
 
 LOST = Ending("lost_lease")
+COMPLETED = Ending("completed")
 
 _UNRECORDABLE = Failed("bad_outcome", "the outcome of the handler cannot be recorded")
 
@@ -56,7 +57,7 @@ class _UnsettledError(JobQueueError):
 
 # What run_outcome says of a run that was settled before its connection broke.
 _PAST = {
-    "completed": Ending("completed"),
+    "completed": COMPLETED,
     "failed": Ending("retry"),
     "postponed": Ending("snoozed"),
     "released": Ending("released"),
@@ -64,14 +65,14 @@ _PAST = {
 }
 
 
-def settle(link: Link, run: Run, outcome: Outcome, interruptible: Interruptible) -> Ending:
+def settle(link: Link, run: Run, outcome: Outcome, interruptible: Interruptible, *, in_doubt: bool = False) -> Ending:
     """Records the end of a run; returns LOST when it is no longer held, and nothing was written.
 
-    `interruptible` guards the handler's last writes, which may hang like the handler itself.
+    `interruptible` guards the handler's last writes, which may hang like the handler itself. `in_doubt`: it may have
+    been settled already, by a commit whose answer was lost.
     """
     if outcome == Stopped(StopReason.LOST):
         return LOST
-    in_doubt = False
     refusals = _Refusals(run)
     while True:
         try:
@@ -177,7 +178,7 @@ def _complete(conn: QueueConnection, run: Run, outcome: Completed, interruptible
         with conn.transaction():
             if outcome.writes:
                 with conn.deadline(None):
-                    interruptible(run, Phase.COMPLETING, lambda: _write_all(conn, outcome.writes))
+                    interruptible(run, Phase.COMPLETING, lambda: write_all(conn, outcome.writes))
             _store(conn, run, outcome.result)
     except (LeaseLostError, _UnsettledError):
         raise
@@ -185,15 +186,15 @@ def _complete(conn: QueueConnection, run: Run, outcome: Completed, interruptible
         if conn.closed:
             raise psycopg.OperationalError("connection lost while completing") from error
         return outcome_of(error)
-    return Ending("completed", Settled("completed", run.claim.attempts, None))
+    return COMPLETED
 
 
-def _write_all(conn: QueueConnection, writes: list[Writes]) -> None:
+def write_all(conn: QueueConnection, writes: list[Writes]) -> None:
     for write in writes:
         write(conn)
 
 
-def _store(conn: QueueConnection, run: Run, result: Any) -> None:
+def _store(conn: QueueConnection, run: Run, result: msgspec.Raw) -> None:
     try:
         queue.complete(conn, run, result)
     except RefusedError as error:

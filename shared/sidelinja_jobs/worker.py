@@ -12,25 +12,24 @@ import msgspec
 import psycopg
 
 from sidelinja_jobs import queue
+from sidelinja_jobs.batches import Batches
+from sidelinja_jobs.calling import Caller, Handler
 from sidelinja_jobs.context import Context
 from sidelinja_jobs.database import Link, QueueConnection, check_schema, connect
 from sidelinja_jobs.errors import (
     JobQueueError,
     NotAllowedError,
-    PermanentError,
-    RefusedError,
     SchemaError,
     SettingsError,
     StopReason,
 )
 from sidelinja_jobs.interrupt import Interrupter, StopFlag, Waker
 from sidelinja_jobs.job_type import JobType
-from sidelinja_jobs.json_text import check_payload, clean_value
 from sidelinja_jobs.lease import EXIT_STUCK, LeaseThread
 from sidelinja_jobs.log import configure_logging, get_logger
 from sidelinja_jobs.metrics import WorkerMetrics, serve_metrics
-from sidelinja_jobs.models import Claim, Job, Rules
-from sidelinja_jobs.outcomes import Completed, Outcome, Stopped, outcome_of
+from sidelinja_jobs.models import Job, Rules
+from sidelinja_jobs.outcomes import Outcome, Stopped
 from sidelinja_jobs.run import Phase, Run
 from sidelinja_jobs.settings import WorkerSettings, load_settings
 from sidelinja_jobs.settling import LOST, Ending, settle
@@ -42,11 +41,14 @@ LEFTOVER_SECONDS = 3.0  # for threads that a handler left behind, when the worke
 START_SECONDS = 60.0  # how long the database may be away at start
 
 P = TypeVar("P")
-Handler = Callable[[Job[P], Context], Any]
 
 
 def run_worker(
-    handle: Handler[P], payload_type: type[P], job_type: JobType, *, settings: WorkerSettings | None = None
+    handle: Callable[[Job[P], Context], Any],
+    payload_type: type[P],
+    job_type: JobType,
+    *,
+    settings: WorkerSettings | None = None,
 ) -> int:
     """Works jobs of one type until SIGTERM or SIGINT; returns the exit code of the process.
 
@@ -75,9 +77,7 @@ def run_worker(
 class Worker:
     """One worker process."""
 
-    def __init__(
-        self, handle: Handler[Any], payload_type: type[Any], job_type: JobType, settings: WorkerSettings
-    ) -> None:
+    def __init__(self, handle: Handler, payload_type: type[Any], job_type: JobType, settings: WorkerSettings) -> None:
         self._handle, self._payload_type = handle, payload_type
         self._type, self._settings = job_type, settings
         host = socket.gethostname()
@@ -89,6 +89,7 @@ class Worker:
         self._metrics = WorkerMetrics(job_type.name, self.worker_id, VERSION)
         self._link = Link(lambda: self._connect("work"), self._metrics.db_reconnects.inc)
         self._idle = False
+        self._batches: Batches | None = None  # for job types that ask for them
 
     def run(self) -> int:
         """Works until asked to stop. Returns the exit code."""
@@ -98,6 +99,9 @@ class Worker:
             return 0
         self._rules = rules
         self._lease = self._lease_thread()
+        self._caller = Caller(self._handle, self._payload_type, rules, self._link, self._connect, self.log)
+        if rules.batch_size > 1:
+            self._batches = self._make_batches()
         self._lease.start()
         self.log.info("worker started", version=VERSION, lease_seconds=rules.lease_seconds)
         while not self._stopping.is_set():
@@ -106,7 +110,7 @@ class Worker:
 
     def _turn(self) -> None:
         try:
-            if runs := self._claim():
+            if runs := (self._batches and self._batches.take()) or self._claim():
                 self._work(runs)
             else:
                 self._wait()
@@ -149,6 +153,26 @@ class Worker:
             metrics=self._metrics,
             health_file=self._settings.health_file,
             drain_seconds=self._type.drain_seconds,
+            settle_overdue=self._settle_overdue,
+        )
+
+    def _settle_overdue(self, conn: QueueConnection) -> None:
+        if self._batches is not None:
+            self._batches.settle_overdue(conn)
+
+    def _make_batches(self) -> Batches:
+        return Batches(
+            rules=self._rules,
+            caller=self._caller,
+            link=self._link,
+            ahead_link=Link(lambda: self._connect("claim"), self._metrics.db_reconnects.inc),
+            claim=self._claim_once,
+            lease=self._lease,
+            interrupter=self._interrupter,
+            stopping=self._stopping,
+            metrics=self._metrics,
+            record=self._record,
+            log=self.log,
         )
 
     def _serve_metrics(self) -> None:
@@ -159,6 +183,8 @@ class Worker:
             raise SettingsError(f"METRICS_PORT {port} cannot be opened: {error}; 0 switches metrics off") from error
 
     def _stop(self) -> int:
+        if self._batches is not None:
+            self._batches.close()
         self._lease.close()
         try:
             queue.unregister(self._link.open(), self.worker_id)
@@ -186,19 +212,21 @@ class Worker:
 
     def _claim(self) -> list[Run]:
         conn = self._link.open()
-        runs = self._claim_once(conn)
+        limit = 1 if self._batches is None else self._batches.pace.limit
+        runs = self._claim_once(conn, limit)
         if not runs and not self._idle:
             queue.set_idle(conn, self.worker_id)
             self._idle = True
-            runs = self._claim_once(conn)  # an enqueue that did not yet see us idle sent no notification
+            runs = self._claim_once(conn, limit)  # an enqueue that did not yet see us idle sent no notification
         if runs:
             self._idle = False
         return runs
 
-    def _claim_once(self, conn: QueueConnection) -> list[Run]:
+    def _claim_once(self, conn: QueueConnection, limit: int) -> list[Run]:
+        """Also called by the thread that claims ahead, on its own connection."""
         claimed_at = time.monotonic()
         try:
-            claims = queue.claim(conn, self._type.name, self.worker_id, self._rules.batch_size)
+            claims = queue.claim(conn, self._type.name, self.worker_id, limit)
         except psycopg.Error:
             self._lease.claim_failed()  # or its answer was lost, and it holds jobs that nobody knows of
             self._idle = False
@@ -206,6 +234,7 @@ class Worker:
         self._lease.polled()
         self._metrics.last_poll.set_to_current_time()
         self._metrics.claim_duration.observe(time.monotonic() - claimed_at)
+        self._metrics.record_waits((claim.started_at - claim.scheduled_for).total_seconds() for claim in claims)
         return [Run(claim, self._type.name, self._rules, claimed_at) for claim in claims]
 
     def _wait(self) -> None:
@@ -217,67 +246,38 @@ class Worker:
     def _work(self, runs: list[Run]) -> None:
         self._lease.hold(runs)
         self._metrics.in_progress.set(len(runs))
+        self._metrics.attempt_started.set_to_current_time()
         try:
-            for run in runs:
-                self._work_one(run)
+            if self._batches is not None:
+                self._batches.work(runs)
+            else:
+                self._work_one(*runs)
         finally:
             self._metrics.in_progress.set(0)
             self._metrics.attempt_started.set(0)
 
     def _work_one(self, run: Run) -> None:
-        claim = run.claim
-        log = self.log.bind(job_id=str(claim.id), attempt=claim.attempts + 1)
-        self._metrics.attempt_started.set_to_current_time()
-        self._metrics.queue_wait.observe(max((claim.started_at - claim.scheduled_for).total_seconds(), 0))
-        log.info("job claimed", max_attempts=claim.max_attempts, priority=claim.priority)
+        self._log_of(run).info("job claimed", max_attempts=run.claim.max_attempts, priority=run.claim.priority)
         started = time.monotonic()
         if self._stopping.is_set():
-            outcome: Outcome = Stopped(run.stop_reason or StopReason.SHUTDOWN)  # the rest of a batch
+            outcome: Outcome = Stopped(run.stop_reason or StopReason.SHUTDOWN)
         else:
-            outcome = self._attempt(run, log)
+            outcome = self._caller.outcome(run, self._handling)
         self._link.tidy()
         ending = settle(self._link, run, outcome, self._interrupter.call)
         self._lease.drop(run)
         if ending is LOST:
             self._lease.require_alive()
-        self._record(ending, time.monotonic() - started, log)
+        self._record(run, ending, time.monotonic() - started)
 
-    def _attempt(self, run: Run, log: Any) -> Outcome:
-        context = Context(run, self._link, self._connect, log)
-        try:
-            job = self._job(run.claim)
-            result = self._interrupter.call(run, Phase.HANDLING, lambda: self._handle(job, context))
-            return Completed(clean_value(msgspec.to_builtins(result, str_keys=True)), context.writes)
-        except BaseException as error:  # also SystemExit, a cancelled task, a group: none of them ends the worker
-            return outcome_of(error)
+    def _handling(self, run: Run, function: Callable[[], Any]) -> Any:
+        return self._interrupter.call(run, Phase.HANDLING, function)
 
-    def _job(self, claim: Claim) -> Job[Any]:
-        if claim.payload_text is None:
-            raise PermanentError(
-                f"payload of {claim.payload_bytes} bytes is over the limit of {self._rules.payload_limit_bytes} bytes",
-                error_class="payload_too_large",
-            )
-        try:
-            content = msgspec.json.decode(claim.payload_text)
-            check_payload(content)
-            payload = msgspec.convert(content, self._payload_type)
-        except (RefusedError, msgspec.MsgspecError, RecursionError) as error:
-            raise PermanentError(
-                f"payload does not fit {self._type.name}: {error}", error_class="bad_payload"
-            ) from error
-        return Job(
-            id=claim.id,
-            job_type=self._type.name,
-            payload=payload,
-            attempt=claim.attempts + 1,
-            max_attempts=claim.max_attempts,
-            priority=claim.priority,
-            created_at=claim.created_at,
-            scheduled_for=claim.scheduled_for,
-            parent_id=claim.parent_id,
-        )
+    def _log_of(self, run: Run) -> Any:
+        return self.log.bind(job_id=str(run.id), attempt=run.claim.attempts + 1)
 
-    def _record(self, ending: Ending, seconds: float, log: Any) -> None:
+    def _record(self, run: Run, ending: Ending, seconds: float) -> None:
+        log = self._log_of(run)
         self._metrics.record_end(ending.label, seconds, ending.error_class, ending.is_permanent)
         fields: dict[str, Any] = {"outcome": ending.label, "seconds": round(seconds, 3)}
         if ending.error_class is not None:

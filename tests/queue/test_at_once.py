@@ -153,4 +153,4 @@ def test_what_is_recorded_of_each_run_adds_up(database: Database) -> None:
     )
     assert counted == []
     assert database.rows("select job_id from job_attempt where lease_token is null") == []
-    assert database.value("select count(*) = count(distinct lease_token) from job_attempt")
+    assert database.value("select count(*) = count(distinct (job_id, lease_token)) from job_attempt")

@@ -71,8 +71,8 @@ FUNCTIONS = {
     "enqueue": {"enqueue_job", "enqueue_jobs"},
     "work": {
         "register_worker", "unregister_worker", "beat_worker", "set_worker_idle", "claim_jobs", "extend_leases",
-        "confirm_run", "write_checkpoint", "read_checkpoints", "drop_checkpoints", "complete_job", "fail_job",
-        "postpone_job", "release_job", "release_strays", "run_outcome", "sweep_jobs", "pause_job_type",
+        "confirm_run", "write_checkpoint", "read_checkpoints", "drop_checkpoints", "complete_job", "complete_jobs",
+        "release_jobs", "fail_job", "postpone_job", "release_job", "release_strays", "run_outcome", "sweep_jobs", "pause_job_type",
         "resume_job_type", "resume_own_pause",
     },
     "transcribe": {"find_show", "new_watched_files", "enqueue_watched_file"},

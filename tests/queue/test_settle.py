@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+import msgspec
 import pytest
 
 from sidelinja_jobs import queue
@@ -41,7 +42,7 @@ def test_a_run_ends_once_and_only_under_its_own_token_and_role(database: Databas
     stranger = worker_session(database, "worker_foreign", "foreign_job", "f1")
     job_id = database.enqueue()
     run = claim_one(conn)
-    forged = Claim(**{**vars(run), "lease_token": uuid4()})
+    forged = msgspec.structs.replace(run, lease_token=uuid4())
 
     for session, claim in ((conn, forged), (stranger, run), (stranger, forged)):
         with pytest.raises(LeaseLostError, match=str(job_id)):

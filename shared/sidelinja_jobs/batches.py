@@ -1,0 +1,240 @@
+"""Batches: for job types whose jobs are quick, claimed, settled and logged many at a time (batch_size above 1).
+
+A job that takes long is settled alone and at once. Only where jobs follow each other quickly does one wait for others
+to be settled with, for FLUSH_SECONDS at most; what sits behind a slow neighbour is settled by the lease thread.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from sidelinja_jobs import queue
+from sidelinja_jobs.calling import Caller
+from sidelinja_jobs.claiming_ahead import ClaimAhead
+from sidelinja_jobs.database import Link, QueueConnection
+from sidelinja_jobs.errors import JobQueueError, StopReason
+from sidelinja_jobs.interrupt import Interrupter, StopFlag
+from sidelinja_jobs.lease import LeaseThread
+from sidelinja_jobs.metrics import WorkerMetrics
+from sidelinja_jobs.models import Rules
+from sidelinja_jobs.outcomes import Completed, Outcome, Stopped
+from sidelinja_jobs.run import Phase, Run
+from sidelinja_jobs.settling import LOST, Ending, settle
+from sidelinja_jobs.settling_together import Finished, complete_plain, settle_together
+
+QUICK_SECONDS = 0.05  # a job that takes longer is settled alone
+FLUSH_SECONDS = 0.25  # a finished job waits no longer for the others while they are quick
+OVERDUE_SECONDS = 0.5  # then the lease thread settles it
+AHEAD_SECONDS = 1.0  # the next batch is claimed ahead of its turn while a batch takes less
+RESULT_LIMIT = 16 * 1024 * 1024  # bytes; a larger result is refused alone, db/init/0006_settle.sql
+Record = Callable[[Run, Ending, float], None]
+
+
+class Pace:
+    """How quick the jobs are, and what follows from it."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._seconds_per_job: float | None = None
+        self._was_quick = False
+
+    @property
+    def limit(self) -> int:
+        """Jobs to claim: no more than are expected to start within a quarter of the lease."""
+        if self._seconds_per_job is None:
+            return self._rules.batch_size
+        fitting = self._rules.beat_seconds / max(self._seconds_per_job, 1e-9)
+        return max(1, min(self._rules.batch_size, int(fitting)))
+
+    def is_ahead_worth(self, count: int) -> bool:
+        """Whether a batch of that many is over before the next one has waited long."""
+        known = self._seconds_per_job
+        return known is not None and known * count < min(AHEAD_SECONDS, self._rules.beat_seconds)
+
+    def note_job(self, seconds: float) -> bool:
+        """Whether a job that took so long may wait for others: the one before it was quick, too."""
+        is_quick = seconds < QUICK_SECONDS
+        may_wait, self._was_quick = is_quick and self._was_quick, is_quick
+        return may_wait
+
+    def note_batch(self, seconds: float, count: int) -> None:
+        self._seconds_per_job = seconds / count
+
+
+class Batches:
+    """Works batches in the main thread."""
+
+    def __init__(
+        self,
+        *,
+        rules: Rules,
+        caller: Caller,
+        link: Link,
+        ahead_link: Link,
+        claim: Callable[[QueueConnection, int], list[Run]],
+        lease: LeaseThread,
+        interrupter: Interrupter,
+        stopping: StopFlag,
+        metrics: WorkerMetrics,
+        record: Record,
+        log: Any,
+    ) -> None:
+        self._caller, self._link, self._ahead_link, self._claim = caller, link, ahead_link, claim
+        self._lease, self._interrupter, self._stopping = lease, interrupter, stopping
+        self._metrics, self._record, self._log = metrics, record, log
+        self.pace = Pace(rules)
+        self._ahead = ClaimAhead(self._claim_ahead, self._give_back, rules.beat_seconds)
+        self._lock = threading.Lock()  # over _finished, which the lease thread takes from, too
+        self._finished: list[Finished] = []
+        self._waiting_since = 0.0
+
+    def take(self) -> list[Run]:
+        """The batch that was claimed ahead, if any."""
+        return self._ahead.take()
+
+    def work(self, runs: list[Run]) -> None:
+        """Works the batch to its end, or puts back what is left of it when the worker is to stop."""
+        if self.pace.is_ahead_worth(len(runs)) and len(runs) >= self.pace.limit:
+            self._ahead.ask()
+        started = time.monotonic()
+        done = 0
+        with self._interrupter.batch(runs):
+            for run in runs:
+                if self._stopping.is_set() or time.monotonic() - run.claimed_at > run.rules.lease_seconds:
+                    break
+                self._work_one(run)
+                done += 1
+            self._flush()
+        if done:
+            self.pace.note_batch(time.monotonic() - started, done)
+        self._release(runs[done:])
+
+    def close(self) -> None:
+        """Puts back what was claimed ahead."""
+        self._ahead.close()
+        self._ahead_link.close()
+
+    def settle_overdue(self, conn: QueueConnection) -> None:
+        """Called by the lease thread: what waits behind a job that takes long. Writes are left to the main thread."""
+        with self._lock:
+            if not self._finished or time.monotonic() - self._waiting_since < OVERDUE_SECONDS:
+                return
+            taken = [each for each in self._finished if not each.outcome.writes]
+            self._finished = [each for each in self._finished if each.outcome.writes]
+        if not taken:
+            return
+        try:
+            endings = complete_plain(conn, taken)
+        except (psycopg.Error, JobQueueError):
+            with self._lock:
+                self._finished += [each._replace(in_doubt=True) for each in taken]
+            raise
+        self._note(taken, endings)
+
+    # ---------------------------------------------------------------- one job
+
+    def _handling(self, run: Run, function: Callable[[], Any]) -> Any:
+        return self._interrupter.call(run, Phase.HANDLING, function)
+
+    def _work_one(self, run: Run) -> None:
+        started = time.monotonic()
+        outcome = self._caller.outcome(run, self._handling)
+        now = time.monotonic()
+        may_wait = self.pace.note_job(now - started)
+        if isinstance(outcome, Completed) and len(bytes(outcome.result)) <= RESULT_LIMIT:
+            with self._lock:
+                if not self._finished:
+                    self._waiting_since = now
+                self._finished.append(Finished(run, outcome, now - started))
+            if not may_wait or now - self._waiting_since > FLUSH_SECONDS:
+                self._flush()
+        else:
+            self._settle_alone(run, outcome, now - started)
+
+    def _settle_alone(self, run: Run, outcome: Outcome, seconds: float) -> None:
+        self._link.tidy()
+        ending = settle(self._link, run, outcome, self._interrupter.call)
+        self._lease.drop(run)
+        if ending is LOST:
+            self._lease.require_alive()
+        self._record(run, ending, seconds)
+
+    def _flush(self) -> None:
+        with self._lock:
+            finished, self._finished = self._finished, []
+        if not finished:
+            return
+        self._link.tidy()
+        endings = settle_together(self._link, finished, self._interrupter.call)
+        self._note(finished, endings)
+        if LOST in endings:
+            self._lease.require_alive()
+
+    def _note(self, finished: list[Finished], endings: list[Ending]) -> None:
+        """Counts and logs what was settled together: one line for all that went well."""
+        well = []
+        for each, ending in zip(finished, endings, strict=True):
+            self._lease.drop(each.run)
+            if ending.label == "completed":
+                well.append(each.seconds)
+            else:
+                self._record(each.run, ending, each.seconds)
+        if len(well) == 1 == len(finished):
+            self._record(finished[0].run, endings[0], well[0])
+        elif well:
+            self._metrics.record_ends("completed", well)
+            self._log.info("jobs ended", outcome="completed", jobs=len(well), seconds=round(sum(well), 3))
+
+    # ---------------------------------------------------------------- what is not worked
+
+    def _release(self, runs: list[Run]) -> None:
+        """Puts back runs that were not begun, at no cost."""
+        if not runs:
+            return
+        try:
+            statuses = queue.release_many(self._link.open(), runs, f"worker stopped: {StopReason.SHUTDOWN.value}")
+        except (psycopg.Error, JobQueueError):
+            self._link.tidy()
+            for run in runs:
+                self._settle_alone(run, Stopped(run.stop_reason or StopReason.SHUTDOWN), 0.0)
+            return
+        self._note_released(runs, statuses)
+
+    def _note_released(self, runs: list[Run], statuses: dict[Any, str]) -> None:
+        for run in runs:
+            self._lease.drop(run)
+        labels = Counter("lost_lease" if run.id not in statuses else "released" for run in runs)
+        labels["cancelled"] = sum(status == "error" for status in statuses.values())
+        labels["released"] -= labels["cancelled"]
+        for label, count in labels.items():
+            if count:
+                self._metrics.record_ends(label, [0.0] * count)
+                self._log.info("jobs ended", outcome=label, jobs=count, seconds=0.0)
+
+    # ---------------------------------------------------------------- in the thread that claims ahead
+
+    def _claim_ahead(self) -> list[Run]:
+        try:
+            runs = self._claim(self._ahead_link.open(), self.pace.limit)
+            self._lease.hold(runs)
+            return runs
+        except (psycopg.Error, JobQueueError) as error:
+            self._log.warning("could not claim ahead", error=str(error).strip())
+            self._ahead_link.close()
+            return []
+
+    def _give_back(self, runs: list[Run]) -> None:
+        try:
+            statuses = queue.release_many(
+                self._ahead_link.open(), runs, "claimed ahead, and the batch before it takes long"
+            )
+        except (psycopg.Error, JobQueueError) as error:
+            self._log.warning("could not give back jobs", error=str(error).strip(), jobs=len(runs))
+            self._ahead_link.close()
+            self._lease.claim_failed()  # they are looked for among what nobody holds
+            statuses = {}
+        self._note_released(runs, statuses)

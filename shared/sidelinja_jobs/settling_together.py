@@ -1,0 +1,100 @@
+"""Settles many completed runs in one transaction: each under its own fence, each with its own writes in a savepoint.
+
+What cannot be settled together is settled one by one (settling.py): a failing write fails its own job, a lost run
+loses its own writes, and after a broken commit the database is asked what became of each.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import psycopg
+
+from sidelinja_jobs import queue
+from sidelinja_jobs.database import Link, QueueConnection
+from sidelinja_jobs.errors import JobQueueError, LeaseLostError
+from sidelinja_jobs.outcomes import Completed, Outcome, outcome_of
+from sidelinja_jobs.run import Phase, Run
+from sidelinja_jobs.settling import COMPLETED, LOST, Ending, Interruptible, settle, write_all
+
+WRITES_SECONDS = 1.0  # the writes of one transaction: the rows of its jobs are locked, and their heartbeat waits
+
+
+class Finished(NamedTuple):
+    """A run whose handler has returned."""
+
+    run: Run
+    outcome: Completed
+    seconds: float
+    in_doubt: bool = False  # it may have been settled already, by a statement whose answer was lost
+
+
+def settle_together(link: Link, finished: Sequence[Finished], interruptible: Interruptible) -> list[Ending]:
+    """Records the ends of runs, in their order; LOST for those that were no longer held."""
+    endings = {
+        each.run: settle(link, each.run, each.outcome, interruptible, in_doubt=True)
+        for each in finished
+        if each.in_doubt
+    }
+    while rest := [each for each in finished if each.run not in endings]:
+        try:
+            endings |= _settle_some(link, rest, interruptible)
+        except (psycopg.Error, JobQueueError, TypeError, ValueError, OverflowError):
+            # Values that the server refuses, the server's own trouble, or a connection that is gone.
+            link.tidy()
+            for each in rest:
+                endings[each.run] = settle(link, each.run, each.outcome, interruptible, in_doubt=True)
+    return [endings[each.run] for each in finished]
+
+
+def complete_plain(conn: QueueConnection, finished: Sequence[Finished]) -> list[Ending]:
+    """The same in one statement, for runs without writes. Raises what psycopg raises."""
+    done = queue.complete_many(conn, [each.run for each in finished], [each.outcome.result for each in finished])
+    return [COMPLETED if each.run.id in done else LOST for each in finished]
+
+
+def _settle_some(link: Link, finished: Sequence[Finished], interruptible: Interruptible) -> dict[Run, Ending]:
+    """Settles as many as take WRITES_SECONDS, at least one."""
+    conn = link.open()
+    deadline = min(each.run.deadline for each in finished) - time.monotonic()
+    with conn.deadline(min(conn.deadline_seconds or 60.0, max(deadline, 1.0))):
+        if not any(each.outcome.writes for each in finished):
+            return dict(zip((each.run for each in finished), complete_plain(conn, finished), strict=True))
+        with conn.transaction():
+            written, others = _write_some(conn, finished, interruptible)
+            endings = dict(zip((each.run for each in written), complete_plain(conn, written), strict=True))
+    return endings | {run: _settle_alone(link, run, outcome, interruptible) for run, outcome in others.items()}
+
+
+def _write_some(
+    conn: QueueConnection, finished: Sequence[Finished], interruptible: Interruptible
+) -> tuple[list[Finished], dict[Run, Outcome | None]]:
+    """Runs whose writes were made and are fenced, and what to record of the others: None for a lost run."""
+    written: list[Finished] = []
+    others: dict[Run, Outcome | None] = {}
+    started = time.monotonic()
+    for each in finished:
+        try:
+            if each.outcome.writes:
+                with conn.transaction():
+                    _write_one(conn, each, interruptible)
+            written.append(each)
+        except LeaseLostError:
+            others[each.run] = None
+        except BaseException as error:
+            if conn.closed:
+                raise psycopg.OperationalError("connection lost while completing") from error
+            others[each.run] = outcome_of(error)
+        if time.monotonic() - started > WRITES_SECONDS:
+            break
+    return written, others
+
+
+def _write_one(conn: QueueConnection, each: Finished, interruptible: Interruptible) -> None:
+    with conn.deadline(None):
+        interruptible(each.run, Phase.COMPLETING, lambda: write_all(conn, each.outcome.writes))
+    queue.confirm(conn, each.run)  # locks the row: what was written stands or falls with the completion below
+
+
+def _settle_alone(link: Link, run: Run, outcome: Outcome | None, interruptible: Interruptible) -> Ending:
+    return LOST if outcome is None else settle(link, run, outcome, interruptible)

@@ -1,0 +1,214 @@
+"""Batches: claimed, settled and put back many at a time, and still each job stands for itself."""
+
+from collections import Counter
+from uuid import UUID
+
+import msgspec
+
+from sidelinja_jobs import queue
+from tests.databases import Database
+from tests.fault_tools import (
+    SIGNPOSTS,
+    add_written,
+    attempts_of,
+    statuses_of,
+    take_away,
+    wait_for_file,
+    wait_for_status,
+    written,
+)
+from tests.sessions import worker_session
+from tests.waiting import wait_until
+from tests.worker_processes import WorkerProcess, WorkerProcesses
+
+RESULT = msgspec.Raw(b'{"n":1}')
+COMPLETED = "select count(*) from job_queue where job_type = 'batch_job' and status = 'completed'"
+# Writes its number, and stops at the number that the payload names until the test says go.
+NUMBERED = (
+    SIGNPOSTS
+    + """
+def handle(job, ctx):
+    number = job.payload["number"]
+    ctx.on_complete(lambda conn: conn.execute("insert into written values (%s, %s)", (job.id, str(number))))
+    if number == job.payload.get("fails"):
+        ctx.on_complete(lambda conn: conn.execute("select 1 / 0"))
+    if number == job.payload.get("waits"):
+        reach("working")
+        wait_for("go")
+    return {"number": number}
+"""
+)
+PLAIN = (
+    SIGNPOSTS
+    + """
+def handle(job, ctx):
+    if job.payload["number"] == job.payload.get("waits"):
+        reach("working")
+        wait_for("go")
+    if job.payload["number"] == job.payload.get("fails"):
+        raise ValueError("not this one")
+    return {"number": job.payload["number"]}
+"""
+)
+
+
+def enqueue_numbers(database: Database, count: int, **also: int) -> list[UUID]:
+    """Jobs that are claimed in the order of their numbers."""
+    rows = database.rows(
+        """insert into job_queue (job_type, payload, scheduled_for)
+           select 'batch_job', jsonb_build_object('number', n) || %s::jsonb,
+                  now() - interval '1 minute' + n * interval '1 ms'
+             from generate_series(0, %s - 1) as n returning id, payload""",
+        msgspec.json.encode(also).decode(),
+        count,
+    )
+    return [row["id"] for row in sorted(rows, key=lambda row: row["payload"]["number"])]
+
+
+def start(database: Database, workers: WorkerProcesses, handler: str, **rules: int) -> WorkerProcess:
+    database.add_job_type("batch_job", **{"batch_size": 20, **rules})
+    return workers.start(database, handler, job_type="batch_job")
+
+
+def test_of_many_completions_those_without_their_fence_write_nothing(database: Database) -> None:
+    conn = worker_session(database)
+    enqueued = [database.enqueue() for _ in range(100)]
+    runs = queue.claim(conn, "test_job", "w1", 100)
+    queue.write_checkpoint(conn, runs[0], {"part": 1}, 1)
+    queue.write_checkpoint(conn, runs[1], {"part": 1}, 1)
+    take_away(database, runs[1].id)
+    database.rows("update job_queue set status = 'pending' where id = %s", runs[2].id)
+
+    done = queue.complete_many(conn, runs, [RESULT] * 100)
+
+    assert done == {run.id for run in runs} - {runs[1].id, runs[2].id}
+    assert done < set(enqueued)
+    assert Counter(row["status"] for row in database.rows("select status from job_queue")) == {
+        "completed": 98,
+        "running": 1,
+        "pending": 1,
+    }
+    assert database.rows("select job_id from job_checkpoint") == [{"job_id": runs[1].id}]
+    assert database.value("select count(*) from job_event where new_status = 'completed'") == 98
+    assert queue.complete_many(conn, runs, [RESULT] * 100) == set(), "a second time"
+
+
+def test_a_worker_ends_no_batch_of_another_role(database: Database) -> None:
+    conn = worker_session(database)
+    for _ in range(3):
+        database.enqueue()
+    runs = queue.claim(conn, "test_job", "w1", 3)
+    stranger = worker_session(database, role="worker_foreign", job_type="foreign_job", worker_id="w2")
+
+    assert queue.complete_many(stranger, runs, [RESULT] * 3) == set()
+    assert queue.release_many(stranger, runs, "x") == {}
+    assert queue.release_many(conn, runs, "x") == {run.id: "pending" for run in runs}
+    assert database.value("select count(*) from job_attempt where outcome = 'released' and not charged") == 3
+
+
+def test_each_job_of_a_batch_gets_its_own_result_and_events(
+    database: Database, worker_process: WorkerProcesses
+) -> None:
+    ids = enqueue_numbers(database, 100)
+    worker = start(database, worker_process, PLAIN)
+    wait_until(lambda: database.value(COMPLETED) == 100)
+
+    jobs = [database.job(job_id) for job_id in ids]
+    assert [job["result"] for job in jobs] == [{"number": number} for number in range(100)]
+    assert all(job["progress"] == 1 and job["lease_until"] is None for job in jobs)
+    assert {tuple(statuses_of(database, job_id)) for job_id in ids} == {("pending", "running", "completed")}
+    worker.terminate()
+    worker.wait()
+    lines = [line for line in worker.log_events() if line["event"] in ("jobs ended", "job ended")]
+    assert len(lines) < 20, "one line for what was settled together"
+    assert sum(line.get("jobs", 1) for line in lines) == 100
+
+
+def test_failures_of_a_batch_are_settled_alone(database: Database, worker_process: WorkerProcesses) -> None:
+    ids = enqueue_numbers(database, 20, fails=7)
+    start(database, worker_process, PLAIN)
+
+    failed = wait_for_status(database, ids[7], "retry")
+    wait_until(lambda: database.value(COMPLETED) == 19)
+
+    assert (failed["error_class"], failed["error_msg"], failed["attempts"]) == ("ValueError", "not this one", 1)
+
+
+def test_a_failing_write_takes_back_its_own_job_alone(database: Database, worker_process: WorkerProcesses) -> None:
+    add_written(database)
+    ids = enqueue_numbers(database, 20, fails=7)
+    start(database, worker_process, NUMBERED)
+
+    failed = wait_for_status(database, ids[7], "retry")
+    wait_until(lambda: database.value(COMPLETED) == 19)
+
+    assert failed["error_class"] == "DivisionByZero"
+    assert written(database) == sorted(str(number) for number in range(20) if number != 7)
+
+
+def test_a_run_that_was_lost_while_it_waited_for_the_others_writes_nothing(
+    database: Database, worker_process: WorkerProcesses
+) -> None:
+    add_written(database)
+    ids = enqueue_numbers(database, 12, waits=8)
+    worker = start(database, worker_process, NUMBERED, lease_seconds=60)
+    wait_for_file(worker.log_file.parent / "working")
+    assert database.job(ids[5])["status"] == "running", "finished, and not settled yet: it has writes"
+
+    take_away(database, ids[5])
+    (worker.log_file.parent / "go").touch()
+    wait_until(lambda: database.value(COMPLETED) == 11)
+
+    assert written(database) == sorted(str(number) for number in range(12) if number != 5)
+    assert database.job(ids[5])["status"] == "running"
+    assert [line["job_id"] for line in worker.log_events("job ended") if line["outcome"] == "lost_lease"] == [
+        str(ids[5])
+    ]
+
+
+def test_what_is_finished_does_not_wait_for_a_slow_neighbour(
+    database: Database, worker_process: WorkerProcesses
+) -> None:
+    ids = enqueue_numbers(database, 12, waits=8)
+    worker = start(database, worker_process, PLAIN)
+    wait_for_file(worker.log_file.parent / "working")
+
+    wait_until(lambda: database.value(COMPLETED) == 8, what="the lease thread to settle what is finished")
+
+    assert [database.job(job_id)["status"] for job_id in ids[8:]] == ["running"] * 4
+    (worker.log_file.parent / "go").touch()
+    wait_until(lambda: database.value(COMPLETED) == 12)
+    assert [job_id for job_id in ids if attempts_of(database, job_id)] == []
+
+
+def test_what_was_claimed_ahead_is_given_back_when_the_batch_before_takes_long(
+    database: Database, worker_process: WorkerProcesses
+) -> None:
+    ids = enqueue_numbers(database, 15, waits=7)
+    worker = start(database, worker_process, PLAIN, batch_size=5)
+    wait_for_file(worker.log_file.parent / "working")
+
+    wait_until(lambda: {database.job(job_id)["status"] for job_id in ids[10:]} == {"pending"})
+    other = worker_process.start(database, "def handle(job, ctx): return 'other'", job_type="batch_job")
+    jobs = [wait_for_status(database, job_id, "completed") for job_id in ids[10:]]
+
+    assert [(job["result"], job["attempts"]) for job in jobs] == [("other", 0)] * 5
+    assert other.is_alive()
+
+
+def test_sigterm_puts_back_a_batch_and_what_was_claimed_ahead_at_no_cost(
+    database: Database, worker_process: WorkerProcesses
+) -> None:
+    ids = enqueue_numbers(database, 60, waits=25)
+    worker = start(database, worker_process, PLAIN, lease_seconds=60)
+    wait_for_file(worker.log_file.parent / "working")
+    wait_until(lambda: database.value(COMPLETED) == 25)
+
+    worker.terminate()
+
+    assert worker.wait() == 0
+    jobs = [database.job(job_id) for job_id in ids]
+    assert [job["status"] for job in jobs] == ["completed"] * 25 + ["pending"] * 35
+    assert {job["attempts"] for job in jobs} == {0}
+    assert database.value("select count(*) from job_attempt where charged") == 0
+    assert database.rows("select 1 from worker") == []
