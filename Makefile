@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 AT_ONCE ?= -n 2 --dist loadgroup --no-loadscope-reorder
 ARGS ?=
 
-.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats bench-clip clean
+.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## *' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -104,6 +104,13 @@ bench-whisper: venv  ## what the worker costs beside faster-whisper itself (ARGS
 
 bench-stats: venv  ## lines per CPU second of the statistics, beside decoding alone (ARGS="--lines 1000000")
 	@$(BIN)/python bench/stats_parsing.py $(ARGS)
+
+OLD_CADDY ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/jobbko/caddy-2.6.2
+
+old-caddy:  ## Debian's Caddy 2.6.2 for a test of the statistics, unpacked into the user's cache
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; chmod 0755 "$$folder"; cd "$$folder"; \
+	apt-get download -qq caddy=2.6.2-5 || { echo 'old-caddy: apt has no caddy 2.6.2-5. Next: apt-get update, on Debian 12' >&2; exit 1; }; \
+	mkdir -p "$(OLD_CADDY)"; dpkg -x caddy_*.deb "$(OLD_CADDY)"; "$(OLD_CADDY)/usr/bin/caddy" version
 
 bench-clip: venv  ## how much of a paste is kept and removed, beside other cleaners (ARGS=--lost)
 	@$(BIN)/python bench/clip_cleaning.py $(ARGS)
