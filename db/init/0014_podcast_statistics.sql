@@ -31,6 +31,7 @@ create table stats.source (
     feed_file       text    check (length(feed_file) <= 1000 and feed_file !~ '^/|(^|/)\.\.(/|$)'),
     time_zone       text    not null default 'Europe/Oslo'   -- the check raises for a name that is no zone
                             check ((timestamp '2024-01-01 00:00' at time zone time_zone) is not null),
+    whole_durations text    not null default 'ns' check (whole_durations in ('ns', 'ms')),
     enabled         boolean not null default true
 );
 comment on table  stats.source is 'Access logs that are counted: one row for each log file that Caddy writes and rolls';
@@ -45,6 +46,7 @@ comment on column stats.source.shows_by_folder is 'The first folder below media_
 comment on column stats.source.media_folder is 'Below MEDIA_ROOT: the files that media_prefix leads to, for their length and tag';
 comment on column stats.source.feed_file is 'Below MEDIA_ROOT: a copy of the feed, for lengths and times of publication';
 comment on column stats.source.time_zone is 'Whose calendar days are counted';
+comment on column stats.source.whole_durations is 'Unit of durations without a fraction: Caddy writes both formats alike';
 comment on column stats.source.enabled is 'Whether it is read';
 
 create table stats.file (

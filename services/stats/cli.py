@@ -139,6 +139,7 @@ def sources(ctx: click.Context, as_json: bool, as_csv: bool) -> None:
 @click.option("--media-folder", metavar="FOLDER", help="The episodes' files, below MEDIA_ROOT.")
 @click.option("--feed-file", metavar="FILE", help="A copy of the feed, below MEDIA_ROOT.")
 @click.option("--time-zone", metavar="ZONE", help="Whose days are counted.")
+@click.option("--whole-durations", type=click.Choice(["ns", "ms"]), help="ms for a log with duration_format ms.")
 @click.option("--enable/--disable", "enabled", default=None, help="Whether it is read.")
 def set_source(name: str, hosts: tuple[str, ...], feed_paths: tuple[str, ...], **given: Any) -> None:
     """Make a source, or change what is given of it.

@@ -83,18 +83,19 @@ select source, name, state, byte_offset, size_seen, lines, bad, first_day, last_
 
 -- name: sources
 select name, folder, base_name, hosts, media_prefix, feed_paths, show, shows_by_folder, media_folder, feed_file,
-       time_zone, enabled
+       time_zone, whole_durations, enabled
   from stats.source
  order by name
 
 -- name: set_source
 -- What is not given (null) stays as it is; an empty text takes a field away that may be missing.
 insert into stats.source as old (name, folder, base_name, hosts, media_prefix, feed_paths, show, shows_by_folder,
-                                 media_folder, feed_file, time_zone, enabled)
+                                 media_folder, feed_file, time_zone, whole_durations, enabled)
 values (%(name)s, coalesce(%(folder)s, '.'), coalesce(%(base_name)s, 'access.log'),
         coalesce(%(hosts)s::text[], '{}'), coalesce(%(media_prefix)s, '/'), coalesce(%(feed_paths)s::text[], '{}'),
         coalesce(%(show)s, %(name)s), coalesce(%(shows_by_folder)s, false), nullif(%(media_folder)s, ''),
-        nullif(%(feed_file)s, ''), coalesce(%(time_zone)s, 'Europe/Oslo'), coalesce(%(enabled)s, true))
+        nullif(%(feed_file)s, ''), coalesce(%(time_zone)s, 'Europe/Oslo'),
+        coalesce(%(whole_durations)s, 'ns'), coalesce(%(enabled)s, true))
 on conflict (name) do update
    set folder = coalesce(%(folder)s, old.folder),
        base_name = coalesce(%(base_name)s, old.base_name),
@@ -106,6 +107,7 @@ on conflict (name) do update
        media_folder = case when %(media_folder)s::text is null then old.media_folder else excluded.media_folder end,
        feed_file = case when %(feed_file)s::text is null then old.feed_file else excluded.feed_file end,
        time_zone = coalesce(%(time_zone)s, old.time_zone),
+       whole_durations = coalesce(%(whole_durations)s, old.whole_durations),
        enabled = coalesce(%(enabled)s, old.enabled)
 returning *
 

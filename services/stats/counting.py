@@ -20,7 +20,15 @@ from services.stats.coverage import (
     multiple_coverage,
     total_of,
 )
-from services.stats.instants import EARLIEST, LONGEST_DURATION, Days, duration_of, seconds_of
+from services.stats.instants import (
+    EARLIEST,
+    LONGEST_DURATION,
+    NANOSECOND,
+    SHORTEST_NANOSECONDS,
+    Days,
+    duration_of,
+    seconds_of,
+)
 from services.stats.lines import BadLine, Headers, Line, Request, decode_lines, nth_line, shape_of
 from services.stats.paths import Kind, Layout, host_of_referrer
 from services.stats.tally import DayTally, Episode, Feed, Tally, Window
@@ -86,8 +94,9 @@ class Counting:
         *,
         facts: Facts = NO_FACTS,
         closed: Set[date] = frozenset(),
+        whole_duration: float = NANOSECOND,
     ) -> None:
-        self._layout, self._days = layout, Days(zone)
+        self._layout, self._days, self._whole_duration = layout, Days(zone), whole_duration
         self._agents, self._addresses = agents, addresses
         self._targets, self._ranges = Targets(layout, facts), ContentRanges()
         self._closed = closed
@@ -221,7 +230,9 @@ class Counting:
     def _turn_to_day_of(self, line: Line) -> float:
         """Finds the request's start and goes to its local day (R26); -1 when the line's times cannot be read."""
         moment = seconds_of(line.ts if line.ts is not None else line.time)
-        duration = duration_of(line.duration)
+        duration = duration_of(line.duration, self._whole_duration)
+        if type(line.duration) is int and self._whole_duration == NANOSECOND:
+            self.tally.short_durations += 0 < line.duration < SHORTEST_NANOSECONDS
         if moment is None or duration is None or moment - duration < EARLIEST:
             return -1.0
         start = moment - duration

@@ -104,7 +104,10 @@ class StatsWorker:
 
     def _counting(self, source: Source, facts: Any, closed: frozenset[Any]) -> Counting:
         addresses = AddressBook(self._deny, self._allow, self._country_of)
-        return Counting(source.layout, source.time_zone, self._agents, addresses, facts=facts, closed=closed)
+        return Counting(
+            source.layout, source.time_zone, self._agents, addresses,
+            facts=facts, closed=closed, whole_duration=source.whole_duration,
+        )  # fmt: skip
 
     def _result(self, ctx: Context, report: Report, more: bool, seconds: float) -> dict[str, Any]:
         with ctx.transaction() as conn:

@@ -12,6 +12,8 @@ from zoneinfo import ZoneInfo
 EARLIEST = 946_684_800.0  # 2000-01-01; a time outside of 2000 to 2199 is a fault of the clock or of the format
 LATEST = 7_258_118_400.0
 LONGEST_DURATION = 864_000.0  # seconds; a response of ten days is a fault, too
+NANOSECOND, MILLISECOND = 1e-9, 1e-3
+SHORTEST_NANOSECONDS = 1000  # no response takes less; shorter ones are of another unit
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|µs|μs|us|ns|m|s)")
 _WHOLE_DURATION = re.compile(rf"[+-]?(?:{_DURATION.pattern})+")
@@ -30,8 +32,11 @@ def seconds_of(moment: Moment) -> float | None:
     return seconds if seconds is not None and EARLIEST <= seconds < LATEST else None
 
 
-def duration_of(length: Moment) -> float | None:
-    """Seconds; None when it is no length of time. A whole number is nanoseconds, as Caddy writes `nanos`."""
+def duration_of(length: Moment, whole: float = NANOSECOND) -> float | None:
+    """Seconds; None when it is no length of time.
+
+    A whole number is of the unit `whole`: Caddy's `nano` and `ms` look alike, so the log's source has to say.
+    """
     if isinstance(length, str):
         if len(length) > _LONGEST_TEXT or not _WHOLE_DURATION.fullmatch(length):
             return 0.0 if length == "0" else None
@@ -39,7 +44,7 @@ def duration_of(length: Moment) -> float | None:
     elif length is None:
         return 0.0
     else:
-        seconds = length * 1e-9 if isinstance(length, int) else length
+        seconds = length * whole if isinstance(length, int) else length
     return seconds if 0 <= seconds < LONGEST_DURATION else None
 
 

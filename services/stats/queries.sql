@@ -2,7 +2,7 @@
 
 -- name: sources
 select name, folder, base_name, hosts, media_prefix, feed_paths, show, shows_by_folder, media_folder, feed_file,
-       time_zone
+       time_zone, whole_durations
   from stats.source
  where (enabled or %(all)s) and (%(name)s::text is null or name = %(name)s)
  order by name

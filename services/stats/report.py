@@ -80,7 +80,7 @@ class Report(msgspec.Struct):
 
 def warnings_of(tally: Tally) -> set[str]:
     """What in a batch looks as if the log, or the proxy before it, was not set up for counting."""
-    found: set[str] = set()
+    found: set[str] = {"durations_in_ms"} if tally.short_durations else set()
     keys = [key for today in tally.days.values() for key in today.windows]
     if not keys:
         return found

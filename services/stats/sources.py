@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from services.stats.instants import MILLISECOND, NANOSECOND
 from services.stats.paths import Layout, bare_host, normal_path
 
 
@@ -18,6 +19,7 @@ class Source:
     time_zone: str
     media_folder: Path | None  # on this machine
     feed_file: Path | None
+    whole_duration: float = NANOSECOND  # in seconds
 
     @classmethod
     def of_row(cls, row: dict[str, Any], log_root: Path, media_root: Path | None) -> "Source":
@@ -37,6 +39,7 @@ class Source:
             time_zone=row["time_zone"],
             media_folder=_below(media_root, row["media_folder"]),
             feed_file=_below(media_root, row["feed_file"]),
+            whole_duration=MILLISECOND if row["whole_durations"] == "ms" else NANOSECOND,
         )
 
 

@@ -96,6 +96,7 @@ class Tally:
 
     lines: int = 0
     query_dropped: int = 0  # (R11) requests whose query was left out of the episode's key
+    short_durations: int = 0  # responses that took less time than any does
     last_moment: float = 0.0  # of the last line that has one, seconds since 1970
     days: defaultdict[date, DayTally] = field(default_factory=lambda: defaultdict(DayTally))
     bad: Counter[str] = field(default_factory=Counter)

@@ -119,6 +119,19 @@ def test_a_proxy_before_caddy_is_told_when_most_requests_have_one_address(stats:
     assert stats.run()["warnings"] == ["one_ip_over_50_percent"]
 
 
+def test_durations_in_milliseconds_are_told_and_read_as_such_once_the_source_says_so(stats: Stats) -> None:
+    slow = NOON.replace(hour=0, minute=30).timestamp()
+    begun_yesterday = line(at=slow, duration=3_600_000, agent="Slow/1")
+    stats.write(line(duration=4), begun_yesterday)
+    first = stats.run()
+    stats.database.rows("update stats.source set whole_durations = 'ms'")
+    stats.write(line(duration=4), begun_yesterday)
+    second = stats.run()
+
+    assert (first["warnings"], list(first["days"])) == (["durations_in_ms"], [str(TODAY)])
+    assert (second["warnings"], list(second["days"])) == ([], [str(TODAY - timedelta(days=1)), str(TODAY)])
+
+
 def test_a_clock_that_jumps_makes_days_but_breaks_nothing(stats: Stats) -> None:
     jumps = [NOON + timedelta(days=days) for days in (0, 400, -300, 1, 0)]
     stats.write(*(line(at=at, agent=f"App{number}/1") for number, at in enumerate(jumps)))

@@ -1,18 +1,24 @@
-"""A real Caddy serves real recordings and rolls its log: the database shows exactly the downloads that were made."""
+"""Real Caddys serve real recordings and roll their logs: the database shows exactly the downloads that were made."""
 
+import os
 import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.databases import Database
 from tests.queue.stats_support import Stats
-from tests.services.caddy_server import Caddy, running_caddy
+from tests.services.caddy_server import Caddy, Setup, running_caddy
 from tests.waiting import wait_until
 
 EPISODE, SHORT = "/2026/tale æ.mp3", "/kort.mp3"
 ENCODED = "/2026/tale%20%C3%A6.mp3"
 MINUTE = 961_000  # bytes; the recording has 123 seconds and 1,976,155 bytes
+# Debian 12 and 13 ship it; `make old-caddy` unpacks the package there.
+_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+OLD_CADDY = _CACHE / "jobbko" / "caddy-2.6.2" / "usr" / "bin" / "caddy"
 FULL = [f"Full-{number}/1" for number in range(3)]
 
 
@@ -53,16 +59,61 @@ def listen(caddy: Caddy) -> int:
     return len(FULL) + len(["IPv6", "Http2", "Changed", "Tail", "Whole"])
 
 
-def test_the_database_shows_exactly_the_downloads_that_were_made(stats: Stats, tmp_path: Path) -> None:
-    rolled = "access-*.log.gz"
-    with running_caddy(tmp_path, stats.media, stats.logs) as caddy:
+@dataclass
+class Case:
+    """A server, the names that it rolls its log to, and what the source has to know of it."""
+
+    setup: Setup
+    rolled: str
+    whole_durations: str = "ns"
+
+
+CASES = {
+    "HTTP, rolled by size": Case(Setup(), "access-*-size.log.gz"),
+    "TLS, rolled by time, durations in milliseconds": Case(
+        Setup(is_tls=True, roll="roll_interval 2s", encoder="duration_format ms"), "access-*-time.log.gz", "ms"
+    ),
+    "TLS, durations in seconds, times as text": Case(
+        Setup(is_tls=True, encoder="duration_format seconds\n time_format rfc3339_nano"), "access-*-size.log.gz"
+    ),
+    "Debian's 2.6.2, durations as text": Case(
+        Setup(program=OLD_CADDY, encoder="duration_format string"), "access-*.log.gz"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_the_database_shows_exactly_the_downloads_that_were_made(stats: Stats, tmp_path: Path, name: str) -> None:
+    case = CASES[name]
+    if not case.setup.program.exists():
+        pytest.skip(f"there is no {case.setup.program}. Next: make old-caddy")
+    listen_and_count(stats, tmp_path, case)
+
+
+@pytest.mark.long
+def test_a_log_that_is_rolled_at_a_time_of_day_is_read_on(stats: Stats, tmp_path: Path) -> None:
+    """`roll_at 00:00` is what the page recommends; here it is the next minute, by either clock."""
+    soon = [datetime.now(zone) + timedelta(minutes=1, seconds=5) for zone in (UTC, None)]
+    times = " ".join(sorted({f"{moment:%H:%M}" for moment in soon}))
+    listen_and_count(stats, tmp_path, Case(Setup(roll=f"roll_at {times}"), "access-*-time.log.gz"))
+
+
+def listen_and_count(stats: Stats, tmp_path: Path, case: Case) -> None:
+    fillers = 0
+    stats.database.rows("update stats.source set whole_durations = %s", case.whole_durations)
+
+    def is_rolled() -> bool:
+        nonlocal fillers
+        fillers += 1
+        caddy.get(f"/x?{fillers}-{'q' * 9000}", "Filler/1", method="HEAD")
+        return bool(list(stats.logs.glob(case.rolled)))
+
+    with running_caddy(tmp_path, stats.media, stats.logs, case.setup) as caddy:
         made = listen(caddy)
         caddy.get(ENCODED, "Rolled/1", range=f"bytes=0-{MINUTE // 2}")
         stats.run()
         first = stats.downloads()
-        for number in range(150):  # until the log is rolled and compressed
-            caddy.get(f"/x?{number}-{'q' * 9000}", "Filler/1", method="HEAD")
-        wait_until(lambda: list(stats.logs.glob(rolled)), 20, what="Caddy to roll its log")
+        wait_until(is_rolled, 100, every=0.01, what="Caddy to roll its log and to compress it")
         caddy.get(ENCODED, "Rolled/1", range=f"bytes={MINUTE // 2}-{MINUTE}")
         stats.run()
     result = stats.run()
@@ -70,8 +121,8 @@ def test_the_database_shows_exactly_the_downloads_that_were_made(stats: Stats, t
     facts = stats.database.rows("select total_size, id3_bytes, origin from stats.media where episode ~ 'tale'")
     assert facts == [{"total_size": 1_976_155, "id3_bytes": 45, "origin": "file"}]
     assert (first, stats.downloads()) == (made, made + 1)
-    assert result["bad"] == {}
+    assert (result["bad"], result["warnings"]) == ({}, [])
     assert {state for _, state in stats.files().values()} == {"done", "live"}
     reasons = {row["reason"]: row["requests"] for row in stats.database.rows("select * from stats.accounts")}
-    assert reasons == {"counted": 15, "method": 151, "status": 3, "probe": 1, "bot": 1, "feed": 1}
+    assert reasons == {"counted": 15, "method": 1 + fillers, "status": 3, "probe": 1, "bot": 1, "feed": 1}
     assert stats.database.value("select sum(downloads) from stats.download_day where episode = 'kort.mp3'") == 1

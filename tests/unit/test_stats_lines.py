@@ -142,6 +142,11 @@ def test_a_duration_is_read_in_each_of_caddys_formats(written: float | str | Non
     assert duration_of(written) == (seconds if seconds is None else pytest.approx(seconds))
 
 
+def test_whole_durations_are_of_the_unit_that_the_source_says() -> None:
+    """Caddy's `nano` and `ms` are whole numbers both; a fraction is in seconds, a text says its unit."""
+    assert [duration_of(length, 1e-3) for length in (4, 7_200_000, 0.25, "4ms", -1)] == [0.004, 7200, 0.25, 0.004, None]
+
+
 def test_a_day_of_the_clock_change_has_its_true_bounds() -> None:
     days = Days("Europe/Oslo")
     for noon, hours in (
