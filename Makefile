@@ -109,7 +109,7 @@ OLD_CADDY ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/jobbko/caddy-2.6.2
 
 old-caddy:  ## Debian's Caddy 2.6.2 for a test of the statistics, unpacked into the user's cache
 	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; chmod 0755 "$$folder"; cd "$$folder"; \
-	apt-get download -qq caddy=2.6.2-5 || { echo 'old-caddy: apt has no caddy 2.6.2-5. Next: apt-get update, on Debian 12' >&2; exit 1; }; \
+	apt-get download -qq 'caddy=2.6.2*' || { echo 'old-caddy: apt has no caddy 2.6.2. Next: apt-get update, on Debian 12 or 13' >&2; exit 1; }; \
 	mkdir -p "$(OLD_CADDY)"; dpkg -x caddy_*.deb "$(OLD_CADDY)"; "$(OLD_CADDY)/usr/bin/caddy" version
 
 bench-clip: venv  ## how much of a paste is kept and removed, beside other cleaners (ARGS=--lost)
