@@ -7,12 +7,14 @@ from uuid import UUID
 from psycopg.rows import dict_row
 
 from tests.databases import Database
+from tests.waiting import wait_until
 
 
 class Sink:
     """A forwarder's session on a sink called test."""
 
     def __init__(self, database: Database, **settings: Any) -> None:
+        self._database = database
         self.conn = database.connect("delivery", row_factory=dict_row)
         self.is_open = self.open(**settings)
 
@@ -24,6 +26,11 @@ class Sink:
             (job_types or [], statuses or [], includes or []),
         ).fetchone()
         return bool(row["opened"])
+
+    def leave(self) -> None:
+        """Ends the session; returns when the server knows."""
+        self.conn.close()
+        wait_until(lambda: not self._database.value("select is_event_sink_open('test')"), what="the session to end")
 
     @property
     def cursor(self) -> tuple[str, int]:

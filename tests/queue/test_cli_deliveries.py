@@ -22,7 +22,7 @@ def test_sinks_are_listed_with_what_they_do_and_how_far_behind_they_are(database
 
     (shown,) = jobs("deliveries", "sinks", "--json").document
     assert (shown["name"], shown["state"], shown["parked"], shown["waiting"]) == ("test", "delivering", 1, 0)
-    sink.conn.close()
+    sink.leave()
     assert jobs("deliveries", "sinks", columns=200).lines[1].split()[:5] == [
         "test", "https://example.net", "no", "forwarder", "0",
     ]  # fmt: skip
@@ -61,7 +61,7 @@ def test_a_disabled_sink_is_enabled_and_an_old_one_forgotten(database: Database,
     assert jobs("deliveries", "enable", "test").lines == ["test was going on already"]
     refused = jobs("deliveries", "forget", "test")
     assert (refused.code, "is being delivered to" in refused.err) == (ExitCode.REFUSED, True)
-    sink.conn.close()
+    sink.leave()
     assert jobs("deliveries", "forget", "test").lines == ["test is forgotten"]
     assert jobs("deliveries", "forget", "test").code == ExitCode.NOT_FOUND
     actions = [row["action"] for row in database.rows("select action from audit_entry order by id")]

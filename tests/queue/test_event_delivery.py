@@ -152,7 +152,7 @@ def test_one_session_has_a_sink_until_it_ends(database: Database) -> None:
     second = Sink(database)
 
     assert (first.is_open, second.is_open) == (True, False)
-    first.conn.close()
+    first.leave()
     assert second.open()
 
 
@@ -227,6 +227,20 @@ def test_an_event_that_retention_removed_is_forgotten(database: Database) -> Non
 
     assert database.value("select count(*) from event_delivery") == 0
     assert sink.next() == []
+
+
+def test_what_waited_for_an_event_that_is_gone_goes_on_when_the_sink_is_enabled(database: Database) -> None:
+    sink = Sink(database)
+    job_id = database.enqueue()
+    sink.record(sink.next(), "failed", wait_seconds=3600)
+    change(database.connect(), job_id, "running")
+    sink.record(sink.next(), "waiting")
+    sink.conn.execute("select disable_event_sink('test', 'gone')")
+    database.rows("delete from job_event where new_status = 'pending'")
+    assert sink.next() == []
+
+    database.connect("operator").execute("select enable_event_sink('test')")
+    assert sink.deliver_all() == [(job_id, "running")]
 
 
 def test_the_state_tells_the_age_of_the_oldest_that_is_left(database: Database) -> None:

@@ -11,7 +11,7 @@ def test_a_database_of_another_server_is_not_delivered_from_until_its_epoch_is_r
     done = database.enqueue()
     before.record(before.next())
     left = database.enqueue()
-    before.conn.close()
+    before.leave()
     old = database.row("select epoch from event_epoch")["epoch"]
     for table, column in (("job_event", "xid"), ("event_sink", "cursor_xid")):
         database.rows(f"update {table} set {column} = (({column}::text)::bigint + 1000000000)::text::xid8")

@@ -117,12 +117,18 @@ def test_of_a_failure_only_the_first_line_leaves_and_no_secret_in_it() -> None:
 
 
 def test_payload_and_result_are_redacted_and_left_out_where_they_are_long() -> None:
-    facts = data(event(payload='{"path": "a.mp3", "api_key": "sk-123"}', result='"' + "x" * LONGEST_EXTRA + '"'))
+    told = event(payload='{"path": "a.mp3", "api_key": "sk-123"}', result='"' + "x" * LONGEST_EXTRA + '"')
 
+    facts = json.loads(cloud_event(told, "/jobbko", EPOCH))["data"]
     assert facts["payload"]["path"] == "a.mp3"
     assert "sk-123" not in json.dumps(facts)
     assert "result" not in facts
     assert facts["result_bytes"] == LONGEST_EXTRA + 2
+
+
+@pytest.mark.parametrize("payload", ["1e400", "[" * 5000 + "]" * 5000, '{"n": 123456789012345678901234567890.5}'])
+def test_a_payload_that_python_cannot_hold_leaves_as_it_is(payload: str) -> None:
+    assert payload.encode() in cloud_event(event(payload=payload), "/jobbko", EPOCH)
 
 
 def test_characters_that_no_receiver_could_read_do_not_stop_an_event() -> None:

@@ -1,13 +1,18 @@
 """What answers mean, and when an event is tried again or given up."""
 
+from uuid import UUID
+
 import pytest
 
-from services.admin.delivery.batch import Tried
+from services.admin.delivery.batch import Batch, Tried
+from services.admin.delivery.events import Event
+from services.admin.delivery.lane import Lane
 from services.admin.delivery.policy import Policy
+from services.admin.delivery.sinks import Outgoing
 from services.admin.delivery.spacetimedb import SpacetimeDB
 from services.admin.delivery.verdicts import Answer, Kind, Verdict, retry_after_seconds
 from services.admin.delivery.webhook import Webhook
-from tests.unit.delivery_events import event
+from tests.unit.delivery_events import EPOCH, event
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 WEBHOOK = Webhook("https://example.net/", [SECRET], "/jobbko")
@@ -113,3 +118,14 @@ def test_what_is_nobodys_fault_costs_no_try() -> None:
 
 def test_a_sink_that_seems_to_be_down_is_asked_at_least_once_a_minute() -> None:
     assert [POLICY.pause_seconds(before) for before in (0, 1, 2, 3, 4, 5, 500)] == [5, 10, 20, 40, 60, 60, 60]
+
+
+def test_an_event_that_trips_the_forwarder_is_tried_again_and_stops_no_other() -> None:
+    class Tripping(Webhook):
+        def request(self, event: Event, epoch: UUID) -> Outgoing:
+            raise ZeroDivisionError
+
+    batch = Batch(Tripping("http://127.0.0.1:9/", [SECRET], "/jobbko"), EPOCH, [event()], frozenset())
+    batch.work(Lane("http://127.0.0.1:9/", 1.0))
+
+    assert batch.tried[42].verdict == Verdict(Kind.RETRY, "a fault in the forwarder: ZeroDivisionError")

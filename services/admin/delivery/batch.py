@@ -16,12 +16,15 @@ from services.admin.delivery.events import Event
 from services.admin.delivery.lane import CutOffError, Lane, UnansweredError
 from services.admin.delivery.sinks import Sink
 from services.admin.delivery.verdicts import Kind, Verdict
+from sidelinja_jobs.log import get_logger
 
 LANES = 8
 TICK_SECONDS = 0.1
 BATCH_SECONDS = 20.0  # then what was not begun waits, so that what was done gets recorded
 LEFTOVER_SECONDS = 1.0  # for a thread that was cut off to end; one that looks a name up does not hear of it
 DOWN_AFTER_JOBS = 3  # so many jobs in a row whose events failed, with nothing delivered between
+
+log = get_logger()
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,9 @@ class Batch:
             return False
         except UnansweredError as error:
             verdict = Verdict(Kind.RETRY, str(error))
+        except Exception as error:  # the edge of the thread: one event that trips it must not stop all others
+            log.exception("event could not be sent", sink=self._sink.name, event_id=event.event_id)
+            verdict = Verdict(Kind.RETRY, f"a fault in the forwarder: {type(error).__name__}")
         with self._lock:
             self.tried[event.event_id] = Tried(verdict, time.monotonic() - started)
             self._note(event, verdict)

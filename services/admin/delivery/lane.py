@@ -45,7 +45,6 @@ class Lane:
         self._http: httpx.Client | None = None
         self._lock = threading.Lock()  # around what the other thread looks at
         self._socket: socket.socket | None = None
-        self._handshake: socket.socket | None = None  # a second handle: the first is taken over while TLS begins
         self._has_connected = False
         self._deadline: float | None = None
         self._ended_by: str | None = None
@@ -91,10 +90,9 @@ class Lane:
 
     def _end(self, why: str) -> None:
         self._ended_by = self._ended_by or why
-        for handle in (self._handshake, self._socket):
-            if handle is not None:
-                with contextlib.suppress(OSError):  # closed already
-                    socket.socket.shutdown(handle, socket.SHUT_RDWR)  # the plain one, under TLS, too
+        if self._socket is not None:
+            with contextlib.suppress(OSError):  # closed already, or TLS takes it over just now, which has its own time
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # the plain one, under TLS, too
 
     def _sent(self, outgoing: Outgoing) -> Answer:
         self._has_connected = False
@@ -141,19 +139,12 @@ class Lane:
         """Follows the connection that this request goes over."""
         _prefix, _, step = event.partition(".")
         with self._lock:
-            if step == "connect_tcp.complete":
+            if step in ("connect_tcp.complete", "start_tls.complete"):
                 self._has_connected = True
-                connection = info["return_value"].get_extra_info("socket")
-                self._follow(connection, connection.dup())
-            elif step == "start_tls.complete":
                 self._follow(info["return_value"].get_extra_info("socket"))
-            elif step == "send_request_headers.started" and self._handshake is not None:
-                self._follow(self._socket)
 
-    def _follow(self, connection: socket.socket | None, handshake: socket.socket | None = None) -> None:
-        if self._handshake is not None:
-            self._handshake.close()
-        self._socket, self._handshake = connection, handshake
+    def _follow(self, connection: socket.socket | None) -> None:
+        self._socket = connection
         if connection is not None and self._ended_by is not None:  # it was over its time while it connected
             self._end(self._ended_by)
 
