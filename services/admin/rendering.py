@@ -22,6 +22,8 @@ from services.admin.words import Speech, all_words, doing, preferred_language
 
 NOTICE_COOKIE = "jobbko_notice"
 NOTICE_SECONDS = 60
+FOR_OPERATORS = {"enqueue"}  # of the navigation
+PATH_SIGNS = "/:@!$&'()*+,;=~"  # RFC 3986: what may stand in a path as it is
 LIVE_HEADER = "x-live"  # a request of live.js, which must not use up what a person has not read
 
 _templates = jinja2.Environment(
@@ -61,7 +63,7 @@ def url_maker(request: Request) -> Callable[..., str]:
     root_path: str = request.scope.get("root_path", "")
 
     def url(name: str, /, **values: Any) -> str:
-        return root_path + str(request.app.url_path_for(name, **values))
+        return quote(root_path + str(request.app.url_path_for(name, **values)), safe=PATH_SIGNS)
 
     return url
 
@@ -130,8 +132,10 @@ def _notice(request: Request) -> tuple[str, dict[str, Any]] | None:
 
 def _navigation(request: Request) -> list[tuple[str, str]]:
     """Name and path of each page in the navigation that this application has."""
-    url = url_maker(request)
-    return [(name, url(name)) for name in request.app.state.navigation if has_page(request, name)]
+    url, account = url_maker(request), getattr(request.state, "account", None)
+    is_operator = account is not None and account.is_operator
+    names = [name for name in request.app.state.navigation if is_operator or name not in FOR_OPERATORS]
+    return [(name, url(name)) for name in names if has_page(request, name)]
 
 
 def _cookie_path(request: Request) -> str:
