@@ -14,7 +14,7 @@ How a page is added:
    one transaction with the person's name in job_event and audit_entry. Refusals of the database arrive as
    sidelinja_jobs.errors and become pages by themselves (errors.py).
 4. `render(request, "name.html", rows=rows)` with a template that extends layout.html; rendering.py says what every
-   template sees. Words come from words/*.toml by `t("part.name", n=3)`, always in both languages; a part may have a
+   template sees. Words come from words/*.toml by `t("overview.busy", n=3)`, always in both languages; a part may have a
    file of its own. Links by `url("route_name", id=…)`, never by hand: they have to hold below ADMIN_ROOT_PATH.
 5. After a POST: `return redirect(request, "route_name", notice="part.done", values={"n": 3})`.
 6. No inline script, no `style=`, no `onclick`: the policy of headers.py refuses them. Widths of bars are attributes of

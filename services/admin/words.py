@@ -5,6 +5,7 @@ may name values, `{n}`, and be a pair of one and many, picked by the value n. Nu
 written the way of the language, times in the zone of the setting.
 """
 
+import contextlib
 import itertools
 import tomllib
 from collections.abc import Mapping
@@ -52,14 +53,14 @@ def preferred_language(accept_language: str) -> str:
     wanted = []
     for item in accept_language.split(","):
         tag, _, weight = item.strip().partition(";q=")
-        try:
-            wanted.append((float(weight or 1), tag.split("-")[0].lower()))
-        except ValueError:
-            continue
+        language = tag.split("-")[0].lower()
+        with contextlib.suppress(ValueError):
+            if language.isalpha() or language == "*":
+                wanted.append((float(weight or 1), language))
     for _, tag in sorted(wanted, key=lambda entry: -entry[0]):
         if tag in _ACCEPTED:
             return _ACCEPTED[tag]
-    return "en" if any(tag for _, tag in wanted) else "nb"
+    return "en" if wanted else "nb"
 
 
 def doing(language: str, job: Mapping[str, Any]) -> str:
@@ -88,7 +89,7 @@ class Speech:
 
     def number(self, value: float, digits: int = 0) -> str:
         """12 345,6 or 12,345.6."""
-        text = f"{value:,.{digits}f}"
+        text = f"{value:,d}" if isinstance(value, int) and digits == 0 else f"{value:,.{digits}f}"
         if self.language == "en":
             return text
         return text.replace(",", _NARROW).replace(".", ",")
