@@ -6,15 +6,18 @@ import sys
 import time
 
 import psycopg
+from prometheus_client import REGISTRY
 
 from services.admin.access.passwords import hash_password, verifies
 from services.admin.app import create_app
 from services.admin.database import Database
+from services.admin.gauges import QueueGauges
 from services.admin.server import AdminServer
 from services.admin.settings import AdminSettings, read_settings
 from sidelinja_jobs.database import check_schema, connect
 from sidelinja_jobs.errors import JobQueueError, SettingsError
 from sidelinja_jobs.log import configure_logging, get_logger
+from sidelinja_jobs.metrics import serve_metrics
 from sidelinja_jobs.version import VERSION
 from sidelinja_jobs.worker import EXIT_CONFIG, EXIT_UNAVAILABLE, START_SECONDS
 
@@ -33,6 +36,7 @@ def main() -> int:
     log = get_logger(service="admin")
     try:
         wait_for_database(settings)
+        show_gauges(settings)
         asyncio.run(serve(settings))
     except JobQueueError as error:
         log.error("cannot start", problem=str(error))
@@ -64,6 +68,23 @@ def wait_for_database(settings: AdminSettings) -> None:
                 raise
             get_logger().warning("database not reachable yet", error=str(error).strip())
             time.sleep(1)
+
+
+def show_gauges(settings: AdminSettings) -> None:
+    """Serves the queue's gauges at METRICS_PORT.
+
+    Raises:
+        SettingsError: the port is taken.
+    """
+    if not settings.metrics_port:
+        return
+    REGISTRY.register(QueueGauges(settings))
+    try:
+        serve_metrics(settings.metrics_port, settings.metrics_host)
+    except OSError as error:
+        raise SettingsError(
+            f"METRICS_PORT {settings.metrics_port} cannot be opened: {error}; 0 switches metrics off"
+        ) from error
 
 
 async def serve(settings: AdminSettings) -> None:

@@ -44,6 +44,8 @@ class AdminSettings(DatabaseSettings):
     live_streams: int = setting("ADMIN_LIVE_STREAMS", default=50, minimum=0, maximum=1000)
     media_root: Path = setting("MEDIA_ROOT", default=Path("/media"), help="folder that payloads' paths are below")
     day_budget_usd: float | None = setting("OPENROUTER_DAY_BUDGET_USD", default=None, minimum=0)
+    metrics_port: int = setting("METRICS_PORT", default=9100, minimum=0, maximum=65535, help="0 = no metrics")
+    metrics_host: str = setting("METRICS_HOST", default="0.0.0.0", help="address of the metrics")  # noqa: S104
     health_file: Path = setting("HEALTH_FILE", default=Path("/tmp/healthy"), help="touched while well")  # noqa: S108
     log_format: str = setting("LOG_FORMAT", default="auto", choices=("auto", "json", "console"))
     log_level: str = setting("LOG_LEVEL", default="info", choices=("debug", "info", "warning", "error"))

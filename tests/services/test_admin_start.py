@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 import services.admin.__main__ as admin
+from demo.embedded_postgres import free_port
 from services.admin.settings import read_settings
 from sidelinja_jobs.errors import SettingsError
 from tests.databases import ROOT, Database
@@ -37,6 +38,7 @@ class Process:
             "ADMIN_HOSTS": "127.0.0.1",
             "HEALTH_FILE": str(self.health),
             "LOG_FORMAT": "json",
+            "METRICS_PORT": "0",
         }
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -67,6 +69,18 @@ def started(database: Database, tmp_path: Path) -> Iterator[list[Process]]:
         if process.process.poll() is None:
             process.process.kill()
             process.process.wait()
+
+
+def test_it_tells_the_queues_state_at_the_port_of_metrics(
+    database: Database, tmp_path: Path, started: list[Process]
+) -> None:
+    port = free_port()
+    process = Process(database, tmp_path, METRICS_PORT=str(port), METRICS_HOST="127.0.0.1")
+    started.append(process)
+    wait_until(process.health.exists, 30)
+    database.enqueue()
+
+    assert httpx.get(f"http://127.0.0.1:{port}/metrics").text.count('jobqueue_jobs{job_type="test_job",state=') == 4
 
 
 def test_it_does_not_start_open_to_the_network(database: Database, tmp_path: Path, started: list[Process]) -> None:
