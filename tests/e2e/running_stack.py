@@ -34,9 +34,10 @@ class RunningStack:
     """docker compose for the project, and what a test wants to know of it."""
 
     def __init__(self) -> None:
-        self.prometheus_port = free_port()
+        self.prometheus_port, self.admin_port = free_port(), free_port()
         self.environ = {
             **os.environ, **SETTINGS, "COMPOSE_PROJECT_NAME": PROJECT, "PROMETHEUS_PORT": str(self.prometheus_port),
+            "ADMIN_PORT": str(self.admin_port),
         }  # fmt: skip
 
     def run(self, *command: str, check: bool = True, **options: Any) -> "subprocess.CompletedProcess[str]":
