@@ -29,7 +29,7 @@ from services.stats.tally import Tally  # noqa: E402
 
 
 def decode(file: Path) -> None:
-    (log,), _ = find_log_files(file.parent, file.name)
+    (log,) = find_log_files(file.parent, file.name).files
     for piece in LineReader(log, 0).pieces():
         decode_lines(piece.chunk)
 
@@ -51,7 +51,7 @@ def columns(file: Path) -> None:
 
 
 def _count(file: Path, use: Callable[[Tally], None]) -> None:
-    (log,), _ = find_log_files(file.parent, file.name)
+    (log,) = find_log_files(file.parent, file.name).files
     counting = Counting(Layout("Lyd"), "Europe/Oslo", AgentBook(OwnList()), AddressBook(Networks(), Networks()))
     for piece in LineReader(log, 0).pieces():
         counting.read(piece.chunk, piece.offset)

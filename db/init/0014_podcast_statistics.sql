@@ -59,7 +59,7 @@ create table stats.file (
     bad         bigint      not null default 0,
     first_day   date,
     last_day    date,
-    state       text        not null default 'live' check (state in ('live', 'rolled', 'done', 'gone', 'truncated')),
+    state       text        not null default 'live' check (state in ('live', 'rolled', 'unfinished', 'done', 'gone', 'truncated')),
     changed_at  timestamptz not null default clock_timestamp(),
     primary key (source, fingerprint)
 );
@@ -73,7 +73,7 @@ comment on column stats.file.lines is 'Lines read';
 comment on column stats.file.bad is 'Lines that could not be read';
 comment on column stats.file.first_day is 'Earliest day that it has requests of';
 comment on column stats.file.last_day is 'Latest day that it has requests of';
-comment on column stats.file.state is 'live: being written; rolled: not read to its end; done; gone: vanished; truncated: shorter than what was read';
+comment on column stats.file.state is 'live: being written; rolled: not read to its end; unfinished: its compressed end is missing; done; gone: vanished; truncated: shorter than what was read';
 comment on column stats.file.changed_at is 'When this was last written';
 
 create table stats.episode (

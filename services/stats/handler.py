@@ -53,7 +53,7 @@ class StatsWorker:
         derive_dirty_days(ctx, self._settings)
         if more:
             ctx.on_complete(partial(_enqueue_more, msgspec.to_builtins(job.payload)))
-        elif not troubles:
+        elif not troubles and not report.is_waiting:
             close_days(ctx, self._settings)
         if troubles:
             raise _failure(troubles, report)
@@ -119,6 +119,7 @@ class StatsWorker:
             "list_version": self._list_version,
             "more": more,
             "files": [msgspec.to_builtins(file) for file in report.files.values()],
+            "unfinished": [msgspec.to_builtins(file) for file in report.unfinished],
             "lines": report.lines,
             "counted_requests": report.counted,
             "excluded": report.excluded,

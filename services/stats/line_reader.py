@@ -50,7 +50,7 @@ class LineReader:
         if not is_the_same:
             self.close()
             raise FileNotFoundError(f"{file.path} is another file now")
-        self._plain: BinaryIO = gzip.GzipFile(fileobj=self._raw) if file.is_gzip else self._raw  # type: ignore[assignment]
+        self._plain: BinaryIO | gzip.GzipFile = gzip.GzipFile(fileobj=self._raw) if file.is_gzip else self._raw
         self.offset = offset
         self.leftover = b""  # a whole line at most; of a longer one its beginning
         self.leftover_bytes = 0
@@ -82,9 +82,10 @@ class LineReader:
             yield from self._pieces()
         except NOT_READY:
             self.is_ready = False
-            self.leftover, self.leftover_bytes = b"", 0
         except OSError as error:
             raise LogTroubleError("unreadable", f"cannot read {self._file.path}: {error.strerror}") from error
+        if not self.is_ready:
+            self.leftover, self.leftover_bytes = b"", 0
 
     def _pieces(self) -> Iterator[Piece]:
         self._skip_to_offset()
@@ -110,10 +111,16 @@ class LineReader:
 
     def _next_part(self) -> bytes:
         """Some lines, the last one to its end, unless it is too long or the file ends before."""
-        part = self._plain.read(self._at_most(PIECE_BYTES, 0))
+        count = self._at_most(PIECE_BYTES, 0)
+        # Of a compressed file whose end is missing, read() would drop what it had got before it found that out.
+        part = self._plain.read1(count) if isinstance(self._plain, gzip.GzipFile) else self._plain.read(count)
         if not part or part.endswith(b"\n"):
             return part
-        return part + self._plain.readline(self._at_most(LONGEST_LINE + 1, len(part)))
+        try:
+            return part + self._plain.readline(self._at_most(LONGEST_LINE + 1, len(part)))
+        except NOT_READY:
+            self.is_ready = False
+            return part
 
     def _at_most(self, count: int, held: int) -> int:
         """As much of `count` as is left before the limit, `held` bytes behind the offset."""

@@ -44,21 +44,31 @@ class LogFile:
         return self.path.name
 
 
-def find_log_files(folder: Path, base_name: str) -> tuple[list[LogFile], list[LogTroubleError]]:
-    """Rolled files by name, then the live one; each identity once. And what is there but cannot be read.
+@dataclass(frozen=True)
+class FoundFiles:
+    """Rolled files by name, then the live one, each identity once. And what is there but cannot be read."""
+
+    files: list[LogFile]
+    troubles: list[LogTroubleError]
+    unfinished: list[Path]  # compressed, without as much as a first line yet
+
+
+def find_log_files(folder: Path, base_name: str) -> FoundFiles:
+    """The files of a log.
 
     Raises:
         LogTroubleError: the folder is not there or cannot be read.
     """
     files: list[LogFile] = []
     troubles: list[LogTroubleError] = []
+    unfinished: list[Path] = []
     for path in _candidates(folder, base_name):
         try:
             found = _looked_at(path, is_live=path.name == base_name)
         except FileNotFoundError:
             continue  # renamed or removed since it was listed; the next run sees it where it is then
         except NOT_READY:
-            continue  # being compressed
+            unfinished.append(path)
         except OSError as error:
             message = (
                 f"cannot read {path}: {error.strerror} (this process is user id {os.getuid()}, group id {os.getgid()})"
@@ -70,7 +80,7 @@ def find_log_files(folder: Path, base_name: str) -> tuple[list[LogFile], list[Lo
             troubles.append(trouble)
         else:
             files += [found] if found is not None else []
-    return list(_each_once(files, troubles)), troubles
+    return FoundFiles(list(_each_once(files, troubles)), troubles, _without_source(unfinished, files))
 
 
 def _candidates(folder: Path, base_name: str) -> list[Path]:
@@ -136,6 +146,12 @@ def _each_once(files: list[LogFile], troubles: list[LogTroubleError]) -> Iterato
                     "positions cannot be told apart. Next: leave the time in microseconds and remote_port in the log",
                 )
             )
+
+
+def _without_source(unfinished: list[Path], files: list[LogFile]) -> list[Path]:
+    """Caddy removes X.log when X.log.gz is whole; as long as it is there, it is what is read."""
+    plain = {file.path for file in files}
+    return [path for path in unfinished if path.with_suffix("") not in plain]
 
 
 def _begins_alike(one: LogFile, other: LogFile) -> bool:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,10 +17,11 @@ from services.stats.counting import Counting
 from services.stats.line_reader import LineReader, Piece
 from services.stats.lines import BadLine, decode_line, shape_of
 from services.stats.log_files import LogFile, LogTroubleError, find_log_files
-from services.stats.report import Report
+from services.stats.report import BROKEN, GONE, WAITING, Report, Unfinished
 from services.stats.sources import Source
 from services.stats.store import SQL, Batch, Connection, DayClosedError, PositionMovedError, Store
 from sidelinja_jobs import Context
+from sidelinja_jobs.json_text import clean_text
 
 BATCH_LINES = 10_000
 BATCH_SECONDS = 5.0
@@ -37,6 +39,7 @@ class Position:
     name: str
     byte_offset: int
     size_seen: int
+    lines: int
     state: str
 
     def is_end_of(self, file: LogFile) -> bool:
@@ -74,22 +77,24 @@ class Parser:
             OutOfTimeError: at the edge of a batch.
         """
         try:
-            files, troubles = find_log_files(self._source.log_folder, self._source.base_name)
+            found = find_log_files(self._source.log_folder, self._source.base_name)
         except LogTroubleError as trouble:
             self.troubles.append(trouble)
             return
-        self.troubles += troubles
-        if not files and not troubles:
+        self.troubles += found.troubles
+        if not (found.files or found.troubles or found.unfinished):
             self.report.warn("no_log_file")
         positions = self._positions()
-        for file in files:
+        for path in found.unfinished:
+            self._note_unfinished(path, 0, 0)
+        for file in found.files:
             try:
                 self._read(file, positions.get(file.fingerprint))
             except LogTroubleError as trouble:
                 self.troubles.append(trouble)
                 self._counting.take()  # what was not committed is read again
-        if not troubles:  # a file that cannot be read now has not vanished
-            self._note_vanished({file.fingerprint for file in files}, positions)
+        if not (found.troubles or found.unfinished):  # a file that cannot be read now has not vanished
+            self._note_vanished({file.fingerprint for file in found.files}, positions)
 
     def _read(self, file: LogFile, position: Position | None) -> None:
         for _ in range(_MOST_RESTARTS):
@@ -121,11 +126,12 @@ class Parser:
             if is_read and reader.leftover_bytes:
                 end += reader.leftover_bytes
                 self._count_leftover(reader)
-            state = "live" if file.is_live else "done" if is_read else "rolled"
+            state = "live" if file.is_live else "done" if is_read else "rolled" if reader.is_ready else "unfinished"
             if start < end or position is None or (position.state, position.name) != (state, file.name):
                 self._commit(file, reader, start, end, state)
             if not reader.is_ready:
-                self._note_not_ready(file)
+                position = self._positions()[file.fingerprint]
+                self._note_unfinished(file.path, position.byte_offset, position.lines)
         finally:
             reader.close()
 
@@ -165,7 +171,8 @@ class Parser:
             raise LogTroubleError(
                 "format_error",
                 f"{file.path} is no access log in Caddy's JSON from byte {start} on: of {lines} lines {bad} cannot be "
-                f"read ({reasons}). Nothing was skipped. Next: let Caddy's log write `format json`",
+                f"read ({reasons}). Nothing was skipped. Next: let Caddy's log write `format json`"
+                f"{', or bring the file whole: it is compressed and may be damaged' if file.is_gzip else ''}",
             )
         new = self.report.with_batch(self._source.name, file, start, end, state, tally)
         with self._ctx.transaction(checkpoint=msgspec.to_builtins(new)) as conn:
@@ -207,7 +214,17 @@ class Parser:
                 self.report.lost_bytes += lost
                 if lost:
                     self.report.warn("lost_bytes")
+                if position.state == "unfinished":
+                    self.report.note_unfinished(
+                        Unfinished(self._source.name, position.name, position.byte_offset, position.lines, 0, GONE)
+                    )
 
-    def _note_not_ready(self, file: LogFile) -> None:
-        if time.time() - file.path.stat().st_mtime > _READY_SECONDS:
-            self.report.warn("incomplete_gzip")
+    def _note_unfinished(self, path: Path, byte: int, lines: int) -> None:
+        """A compressed file is read as far as it goes, and on from there once it is whole."""
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            return  # the next run sees what came of it
+        state = WAITING if time.time() - status.st_mtime < _READY_SECONDS else BROKEN
+        name = clean_text(path.name)
+        self.report.note_unfinished(Unfinished(self._source.name, name, byte, lines, status.st_size, state))

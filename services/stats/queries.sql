@@ -19,7 +19,7 @@ select * from sweep_jobs()
 select name from stats.source where name = %(source)s for update
 
 -- name: positions
-select fingerprint, name, byte_offset, size_seen, state from stats.file where source = %(source)s
+select fingerprint, name, byte_offset, size_seen, lines, state from stats.file where source = %(source)s
 
 -- name: add_file
 insert into stats.file (source, fingerprint, name) values (%(source)s, %(fingerprint)s, %(name)s)

@@ -13,6 +13,7 @@ from sidelinja_jobs.json_text import clean_text
 
 METHOD = "iab23-cal-oslo-1"
 RESULT_VERSION = 1
+WAITING, BROKEN, GONE = "waiting", "broken", "gone"
 _HALF = 0.5
 _FEWEST_REQUESTS = 100  # below, one address with most of them says nothing
 _MOST_FILES = 50
@@ -29,6 +30,17 @@ class FileReport(msgspec.Struct):
     state: str = "live"
 
 
+class Unfinished(msgspec.Struct):
+    """A compressed file whose end cannot be read. What is before `byte` (uncompressed), `lines` lines, is counted."""
+
+    source: str
+    name: str
+    byte: int
+    lines: int
+    file_bytes: int  # compressed
+    state: str  # waiting: it may be being written; broken: for a day it has not changed; gone: it is not there any more
+
+
 class Report(msgspec.Struct):
     """Sums of all batches that were committed. No address, no user agent and no path is in it."""
 
@@ -41,6 +53,7 @@ class Report(msgspec.Struct):
     excluded: dict[str, int] = {}
     bad: dict[str, int] = {}
     files: dict[str, FileReport] = {}
+    unfinished: list[Unfinished] = []
     days: set[date] = set()
     warnings: set[str] = set()
 
@@ -48,9 +61,11 @@ class Report(msgspec.Struct):
     def restored(cls, data: Any) -> "Report":
         """What an earlier attempt of the same job had committed; nothing, where its checkpoint has another form."""
         try:
-            return msgspec.convert(data, cls)
+            report = msgspec.convert(data, cls)
         except msgspec.ValidationError:
             return cls()
+        report.unfinished.clear()  # this attempt looks at the files again
+        return report
 
     def with_batch(self, source: str, file: LogFile, start: int, end: int, state: str, tally: Tally) -> "Report":
         """The report once this batch is committed."""
@@ -73,6 +88,16 @@ class Report(msgspec.Struct):
             entry.lines += tally.lines
             entry.bad += tally.bad.total()
         return new
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether lines may still come of a file that is being compressed."""
+        return any(file.state == WAITING for file in self.unfinished)
+
+    def note_unfinished(self, file: Unfinished) -> None:
+        self.unfinished.append(file)
+        if file.state != WAITING:
+            self.warn("incomplete_gzip")
 
     def warn(self, text: str) -> None:
         self.warnings.add(text)

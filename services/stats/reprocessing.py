@@ -141,7 +141,7 @@ class Reprocessing:
 
 def _by_fingerprint(source: Source) -> dict[bytes, LogFile]:
     try:
-        files, _ = find_log_files(source.log_folder, source.base_name)
+        found = find_log_files(source.log_folder, source.base_name)
     except LogTroubleError as trouble:
         raise PermanentError(str(trouble), error_class=trouble.kind) from trouble
-    return {file.fingerprint: replace(file, is_live=False) for file in files}
+    return {file.fingerprint: replace(file, is_live=False) for file in found.files}

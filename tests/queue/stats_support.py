@@ -2,8 +2,7 @@
 
 import gzip
 import time
-from collections.abc import Iterable
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -21,7 +20,7 @@ from sidelinja_jobs.run import Run
 from sidelinja_jobs.settings import DatabaseSettings
 from tests.databases import Database
 from tests.sessions import claim_one, worker_session
-from tests.unit.stats_support import FILE_BYTES, NOON, SHOW
+from tests.unit.stats_support import FILE_BYTES, NOON, SHOW, line
 
 TODAY = NOON.date()
 # What is left when listeners' keys are drawn anew for each test: the tables that two runs can be compared by.
@@ -138,5 +137,6 @@ def job_of(claim: Any) -> Job[StatsPayload]:
     )  # fmt: skip
 
 
-def minutes(count: int, start: datetime = NOON) -> Iterable[datetime]:
-    return (start + timedelta(minutes=number) for number in range(count))
+def some(count: int, first: int = 0) -> list[bytes]:
+    """Lines of as many listeners."""
+    return [line(agent=f"App{number}/1", at=NOON + timedelta(seconds=number)) for number in range(first, first + count)]

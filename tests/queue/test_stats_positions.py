@@ -5,7 +5,6 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from services.stats import line_reader, parsing
 from services.stats.store import Store
 from sidelinja_jobs import PermanentError
 from tests.databases import Database
-from tests.queue.stats_support import TODAY, Stats
-from tests.unit.stats_support import NOON, line
+from tests.queue.stats_support import TODAY, Stats, some
+from tests.unit.stats_support import line
 
 ROLLED = "access-2026-11-29T12-00-00.000.log"
 
@@ -24,11 +23,6 @@ ROLLED = "access-2026-11-29T12-00-00.000.log"
 @pytest.fixture
 def stats(database: Database, tmp_path: Path) -> Iterator[Stats]:
     return Stats(database, tmp_path)
-
-
-def some(count: int, first: int = 0) -> list[bytes]:
-    """Lines of as many listeners."""
-    return [line(agent=f"App{number}/1", at=NOON + timedelta(seconds=number)) for number in range(first, first + count)]
 
 
 def test_a_second_run_adds_nothing(stats: Stats) -> None:
@@ -98,18 +92,6 @@ def test_a_half_written_gz_beside_its_source_is_not_read(stats: Stats) -> None:
     (stats.logs / ROLLED).unlink()
 
     assert (stats.run()["lines"], stats.downloads()) == (0, 200)
-
-
-def test_a_gz_that_is_still_being_written_is_read_as_far_as_it_goes_and_on_from_there(stats: Stats) -> None:
-    whole = gzip.compress(b"".join(some(900)))
-    path = stats.logs / f"{ROLLED}.gz"
-    path.write_bytes(whole[: len(whole) // 2])
-    first = stats.run()
-    path.write_bytes(whole)
-    second = stats.run()
-
-    assert 0 < first["lines"] < 900
-    assert (first["bad"], first["lines"] + second["lines"], stats.downloads()) == ({}, 900, 900)
 
 
 def test_copytruncate_is_read_to_the_copys_end(stats: Stats) -> None:
