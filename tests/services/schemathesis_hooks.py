@@ -35,6 +35,7 @@ def map_body(context: Any, body: Any) -> Any:
     """Most jobs are of a type that somebody works."""
     if isinstance(body, dict):
         for job in [body, *(body["jobs"] if isinstance(body.get("jobs"), list) else [])]:
-            if isinstance(job, dict) and isinstance(job.get("job_type"), str) and len(job["job_type"]) % 4:
+            name = job.get("job_type") if isinstance(job, dict) else None
+            if isinstance(name, str) and len(name) <= 200 and len(name) % 4:
                 job["job_type"] = "test_job"
     return body

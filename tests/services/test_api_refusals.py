@@ -197,6 +197,8 @@ def test_paths_and_methods_that_there_are_none_of_get_a_problem_too(admin_site: 
     assert code("GET", "/nothing") == (404, "no_such_path")
     assert code("GET", "/") == (404, "no_such_path")
     assert code("GET", "/jobs/") == (404, "no_such_path")
+    assert code("GET", "/%0A") == (404, "no_such_path")
+    assert code("GET", "/jobs/x%0A/result") == (401, "no_token")
     assert code("DELETE", "/jobs") == (405, "method_not_allowed")
     allowed = httpx.delete(f"{admin_site.url}/api/v1/jobs").headers["allow"]
     assert {"GET", "POST"} <= {method.strip() for method in allowed.split(",")}

@@ -1,6 +1,5 @@
-"""GET /jobs and what stands below one job: show, result, retry, cancel, priority."""
+"""What stands below /jobs/{id}: show, result, retry, cancel, priority."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,35 +9,12 @@ from starlette.responses import Response
 from services.admin.api.authentication import check_scope
 from services.admin.api.operations import Answer, Call
 from services.admin.api.problems import ProblemError
-from services.admin.api.shapes import Job, JobPage, JobSummary, Outcome, Reason
+from services.admin.api.shapes import Job, Outcome, Reason
 from services.admin.database import Row
 from services.admin.redaction import redact_json, redact_text
 from sidelinja_jobs.errors import RefusedError
 
 _ENDED = ("completed", "error")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
-async def list_jobs(call: Call) -> Answer:
-    """The newest jobs that fit, a page at a time."""
-    wanted = call.parameters
-    before_at, before_id = _place(wanted.cursor) if wanted.cursor else (None, None)
-    rows = await call.database.fetch_all(
-        "api_list_jobs",
-        types=wanted.type or None,
-        statuses=wanted.status or None,
-        error_class=wanted.error_class,
-        parent_id=wanted.parent_id,
-        created_from=wanted.created_from,
-        created_before=wanted.created_before,
-        before_at=before_at,
-        before_id=before_id,
-        limit=wanted.limit + 1,
-    )
-    shown = rows[: wanted.limit]
-    cursor = _cursor(shown[-1]) if len(rows) > len(shown) else None
-    return Answer(JobPage(jobs=[msgspec.convert(_summary(row), JobSummary) for row in shown], next_cursor=cursor))
 
 
 async def show_job(call: Call) -> Answer:
@@ -61,7 +37,7 @@ async def read_job(call: Call, job_id: UUID, *, reveal: bool = False) -> Job:
         runs = await session.fetch_all("api_job_runs", id=job_id)
         events = await session.fetch_all("api_job_events", id=job_id)
         reasons = await session.fetch_all("api_job_reasons", id=job_id)
-    fields = _summary(row, reveal=reveal) | {
+    fields = summary(row, reveal=reveal) | {
         "payload": _raw(row["payload"], reveal),
         "result": _raw(row["result"], reveal),
         "runs": [run | {"error_msg": _text(run["error_msg"], reveal)} for run in reversed(runs)],
@@ -107,7 +83,8 @@ async def _change(call: Call, query: str, /, **parameters: object) -> Answer:
         raise ProblemError("not_possible", str(error), "GET the job to see its state") from error
 
 
-def _summary(row: Row, *, reveal: bool = False) -> dict[str, Any]:
+def summary(row: Row, *, reveal: bool = False) -> dict[str, Any]:
+    """The fields of a job that need no further look, messages redacted."""
     has_ended = row["status"] in _ENDED
     return row | {
         "has_ended": has_ended,
@@ -128,14 +105,3 @@ def _raw(json_text: str | None, reveal: bool) -> msgspec.Raw:
 
 def _no_job(job_id: UUID) -> ProblemError:
     return ProblemError("no_such_job", f"there is no job {job_id}", "GET /api/v1/jobs lists those that there are")
-
-
-def _cursor(row: Row) -> str:
-    """Where a page ended: microseconds and id of its last job."""
-    return f"{(row['created_at'] - _EPOCH) // _MICROSECOND}-{row['id'].hex}"
-
-
-def _place(cursor: str) -> tuple[datetime, UUID]:
-    """Where the page before ended."""
-    microseconds, _, job_id = cursor.partition("-")
-    return _EPOCH + int(microseconds) * _MICROSECOND, UUID(job_id)

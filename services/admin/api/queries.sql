@@ -156,21 +156,92 @@ select worker_id, job_type, version, host, pid, started_at, seen_at, current_job
  order by job_type, host, started_at, worker_id
  limit 1000
 
--- name: api_list_jobs
--- Newest first, by keyset: jobs that arrive meanwhile move nothing.
+-- name: api_list_newest
+-- Newest first, by keyset: jobs that arrive meanwhile move nothing. A page looks at so many jobs and keeps those that
+-- fit, so that no filter, however rare what it looks for, reads the whole table.
+select id
+  from (select id, created_at, job_type, status, error_class
+          from job_queue
+         where (not %(only_errors)s or status = 'error')
+           and (%(created_from)s::timestamptz is null or created_at >= %(created_from)s)
+           and (%(created_before)s::timestamptz is null or created_at < %(created_before)s)
+           and (%(before_at)s::timestamptz is null
+                or (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::uuid))
+         order by created_at desc, id desc
+         limit %(looked_at)s) as job
+ where (%(types)s::text[] is null or job_type = any (%(types)s::text[]))
+   and (%(statuses)s::job_status[] is null or status = any (%(statuses)s::job_status[]))
+   and (%(error_class)s::text is null or error_class = %(error_class)s)
+ order by created_at desc, id desc
+ limit %(limit)s
+
+-- name: api_list_reach
+-- The last job that such a page has looked at, where there were so many.
+select id, created_at
+  from (select id, created_at
+          from job_queue
+         where (not %(only_errors)s or status = 'error')
+           and (%(created_from)s::timestamptz is null or created_at >= %(created_from)s)
+           and (%(created_before)s::timestamptz is null or created_at < %(created_before)s)
+           and (%(before_at)s::timestamptz is null
+                or (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::uuid))
+         order by created_at desc, id desc
+        offset %(looked_at)s - 1
+         limit 1) as job
+
+-- name: api_count_unfinished
+-- To one more than a page looks at, from the indexes alone.
+select count(*) as jobs
+  from (select from job_queue
+         where status in ('pending', 'retry') and (%(types)s::text[] is null or job_type = any (%(types)s::text[]))
+        union all
+        select from job_queue where status = 'running'
+        limit %(looked_at)s + 1) as job
+
+-- name: api_list_unfinished
+-- All that wait or run, when they are few: old ones among many that have completed are found, too.
+select id
+  from (select id, created_at, job_type, status, error_class from job_queue
+         where status in ('pending', 'retry') and (%(types)s::text[] is null or job_type = any (%(types)s::text[]))
+           and (%(created_from)s::timestamptz is null or created_at >= %(created_from)s)
+           and (%(created_before)s::timestamptz is null or created_at < %(created_before)s)
+           and (%(before_at)s::timestamptz is null
+                or (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::uuid))
+        union all
+        select id, created_at, job_type, status, error_class from job_queue
+         where status = 'running'
+           and (%(created_from)s::timestamptz is null or created_at >= %(created_from)s)
+           and (%(created_before)s::timestamptz is null or created_at < %(created_before)s)
+           and (%(before_at)s::timestamptz is null
+                or (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::uuid))
+       ) as job
+ where (%(types)s::text[] is null or job_type = any (%(types)s::text[]))
+   and (%(statuses)s::job_status[] is null or status = any (%(statuses)s::job_status[]))
+   and (%(error_class)s::text is null or error_class = %(error_class)s)
+ order by created_at desc, id desc
+ limit %(limit)s
+
+-- name: api_list_children
+select id
+  from (select id, created_at, job_type, status, error_class from job_queue
+         where parent_id = %(parent_id)s::uuid
+           and (%(created_from)s::timestamptz is null or created_at >= %(created_from)s)
+           and (%(created_before)s::timestamptz is null or created_at < %(created_before)s)
+           and (%(before_at)s::timestamptz is null
+                or (created_at, id) < (%(before_at)s::timestamptz, %(before_id)s::uuid))
+       ) as job
+ where (%(types)s::text[] is null or job_type = any (%(types)s::text[]))
+   and (%(statuses)s::job_status[] is null or status = any (%(statuses)s::job_status[]))
+   and (%(error_class)s::text is null or error_class = %(error_class)s)
+ order by created_at desc, id desc
+ limit %(limit)s
+
+-- name: api_list_rows
 select job.id, job.job_type, job.status::text as status, job.priority, job.attempts, job.max_attempts,
        job.created_at, job.started_at, job.completed_at, job.scheduled_for, left(job.worker_id, 300) as worker_id,
        job.progress, left(job.progress_note, 500) as progress_note, job.cancel_requested_at,
        left(job.unique_key, 500) as unique_key, job.parent_id, job.postponements, job.error_class,
        left(job.error_msg, 2000) as error_msg
   from job_queue as job
- where (%(types)s::text[] is null or job.job_type = any (%(types)s::text[]))
-   and (%(statuses)s::job_status[] is null or job.status = any (%(statuses)s::job_status[]))
-   and (%(error_class)s::text is null or job.error_class = %(error_class)s)
-   and (%(parent_id)s::uuid is null or job.parent_id = %(parent_id)s::uuid)
-   and (%(created_from)s::timestamptz is null or job.created_at >= %(created_from)s)
-   and (%(created_before)s::timestamptz is null or job.created_at < %(created_before)s)
-   and (%(before_at)s::timestamptz is null
-        or (job.created_at, job.id) < (%(before_at)s::timestamptz, %(before_id)s::uuid))
+ where job.id = any (%(ids)s::uuid[])
  order by job.created_at desc, job.id desc
- limit %(limit)s

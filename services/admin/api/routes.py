@@ -1,5 +1,6 @@
 """The one table of what the API offers, and the application that serves it below /api/v1."""
 
+import re
 from collections.abc import Sequence
 
 from starlette.exceptions import HTTPException
@@ -9,7 +10,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from services.admin.api import documentation, enqueueing, events, fleet, jobs, manual, shapes, waiting
+from services.admin.api import documentation, enqueueing, events, fleet, jobs, listing, manual, shapes, waiting
 from services.admin.api.operations import PREFIX, Operation, docs_path, endpoint, root_path, told
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -27,9 +28,10 @@ OPERATIONS: tuple[Operation, ...] = (
         description=f"Up to {shapes.MOST_BATCHED} jobs of any types in one transaction.",
     ),
     Operation(
-        "GET", "/jobs", "list_jobs", "List jobs, newest first", jobs.list_jobs, "read",
+        "GET", "/jobs", "list_jobs", "List jobs, newest first", listing.list_jobs, "read",
         parameters=shapes.Listing, gives=shapes.JobPage, problems=("refused",),
-        description="Jobs that arrive while you turn pages move nothing.",
+        description="Jobs that arrive while you turn pages move nothing. A page looks at a bounded number of jobs: go "
+        "on while `next_cursor` is not null, also after a short page.",
     ),
     Operation(
         "GET", "/jobs/{id}", "show_job", "Show all of a job", jobs.show_job, "read",
@@ -111,10 +113,13 @@ class _Problems:
         try:
             await self._app(scope, receive, send)
         except HTTPException as error:
-            request = Request(scope)
-            response = told(error, request).response(docs_path(request))
-            response.headers.update(error.headers or {})
-            await response(scope, receive, send)
+            await _refusal(error, Request(scope))(scope, receive, send)
+
+
+def _refusal(error: HTTPException, request: Request) -> Response:
+    response = told(error, request).response(docs_path(request))
+    response.headers.update(error.headers or {})
+    return response
 
 
 async def _document(request: Request) -> Response:
@@ -134,7 +139,7 @@ def _route(operations: Sequence[Operation]) -> Route:
 
     async def run(request: Request) -> Response:
         if request.method not in by_method:
-            raise HTTPException(405, headers={"Allow": ", ".join(by_method)})
+            return _refusal(HTTPException(405, headers={"Allow": ", ".join(by_method)}), request)
         return await by_method[request.method](request)
 
     # A job type's name may hold a slash.
@@ -148,7 +153,10 @@ def _routes() -> list[BaseRoute]:
     own: list[BaseRoute] = [_route(operations) for operations in paths.values()]
     own += [Route("/openapi.json", _document), Route("/docs", _manual)]
     api = Router(own, redirect_slashes=False)
-    return [Mount(PREFIX, api, name="api", middleware=[Middleware(_Problems)])]
+    mount = Mount(PREFIX, api, name="api", middleware=[Middleware(_Problems)])
+    # With line ends: a path that holds one is ours, too, to be refused with a problem.
+    mount.path_regex = re.compile(mount.path_regex.pattern, re.DOTALL)
+    return [mount]
 
 
 routes = _routes()

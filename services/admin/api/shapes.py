@@ -181,7 +181,7 @@ class JobSummary(Given):
 
 
 class JobPage(Given):
-    """`next_cursor` is null on the last page."""
+    """`next_cursor` is null on the last page. One before it may be short, even empty, where few jobs fit the filter."""
 
     jobs: list[JobSummary]
     next_cursor: str | None
