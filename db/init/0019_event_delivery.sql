@@ -265,12 +265,14 @@ as $$
                (select event.at from job_event as event
                  where (event.xid, event.id) > (sink.cursor_xid, sink.cursor_id)
                  order by event.xid, event.id limit 1),
-               (select event.at from event_delivery as first join job_event as event on event.id = first.event_id
-                 where first.sink = sink.name and first.parked_at is null
-                 order by first.event_id limit 1))), 0), 0)::double precision,
-           (select count(*) from event_delivery where sink = sink.name and parked_at is null),
-           (select count(*) from event_delivery where sink = sink.name and parked_at is not null)
-      from event_sink as sink where sink.name = p_sink
+               (select event.at from job_event as event where event.id = rest.first_id))), 0), 0)::double precision,
+           rest.waiting, rest.parked
+      from event_sink as sink, lateral (
+            select min(event_id) filter (where parked_at is null) as first_id,
+                   count(*) filter (where parked_at is null) as waiting,
+                   count(*) filter (where parked_at is not null) as parked
+              from event_delivery where event_delivery.sink = sink.name) as rest
+     where sink.name = p_sink
 $$;
 comment on function event_sink_state is 'Age of the oldest event that is not delivered (parked ones apart), and how many wait and are parked';
 
