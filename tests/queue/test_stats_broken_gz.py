@@ -1,4 +1,4 @@
-"""Compressed logs whose end is missing or middle broken: what is there is counted, what is not is told, and read later."""
+"""Compressed logs whose end is missing or middle broken: what is there is counted, the rest told, and read later."""
 
 import gzip
 import os

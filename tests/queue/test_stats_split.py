@@ -1,6 +1,7 @@
 """Whatever way lines are divided into files, batches and runs, and in whatever order, the tables are the same."""
 
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,20 @@ def a_split(draw: Any) -> tuple[list[bytes], list[int], int, int]:
 def test_any_split_into_files_batches_and_runs_gives_the_same_tables(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stats = Stats(database, tmp_path)
-    database.rows("update stats.source set feed_paths = '{/feed.xml}'")
+    check_splits(Stats(database, tmp_path), monkeypatch, settings(max_examples=30, derandomize=True))
 
-    @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
+
+@pytest.mark.long
+def test_a_thousand_other_splits_give_the_same_tables(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_splits(Stats(database, tmp_path), monkeypatch, settings(max_examples=1000, print_blob=True))
+
+
+def check_splits(stats: Stats, monkeypatch: pytest.MonkeyPatch, examples: settings) -> None:
+    stats.database.rows("update stats.source set feed_paths = '{/feed.xml}'")
+
+    @settings(examples, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     @given(a_split(), st.randoms(use_true_random=False), st.booleans())
     def check(split: tuple[list[bytes], list[int], int, int], order: Any, in_runs: bool) -> None:
         lines, cuts, batch_lines, piece_bytes = split
@@ -61,26 +72,31 @@ def test_any_split_into_files_batches_and_runs_gives_the_same_tables(
         expected = stats.tables()
 
         clean(stats)
-        monkeypatch.setattr(parsing, "BATCH_LINES", batch_lines)
-        monkeypatch.setattr(line_reader, "PIECE_BYTES", piece_bytes)
-        parts = [part for start, end in zip([0, *cuts], [*cuts, len(lines)], strict=True) if (part := lines[start:end])]
-        order.shuffle(parts)
-        for number, part in enumerate(parts):
-            is_last = number == len(parts) - 1
-            suffix = "" if number % 2 else ".gz"
-            stats.write(*part, name="access.log" if is_last else f"access-2026-11-29T0{number}-00.log{suffix}")
-            if in_runs:
-                stats.run()
-        stats.run()
-        monkeypatch.undo()
+        with monkeypatch.context() as patched:
+            patched.setattr(parsing, "BATCH_LINES", batch_lines)
+            patched.setattr(line_reader, "PIECE_BYTES", piece_bytes)
+            write_in_parts(stats, lines, cuts, order, in_runs)
+            stats.run()
         assert stats.tables() == expected
 
     check()
 
 
+def write_in_parts(stats: Stats, lines: list[bytes], cuts: list[int], order: Any, in_runs: bool) -> None:
+    """Rolled files in any order, plain or compressed, and the live one; with a run after each, or none."""
+    parts = [part for start, end in pairwise([0, *cuts, len(lines)]) if (part := lines[start:end])]
+    order.shuffle(parts)
+    for number, part in enumerate(parts):
+        is_last = number == len(parts) - 1
+        suffix = "" if number % 2 else ".gz"
+        stats.write(*part, name="access.log" if is_last else f"access-2026-11-29T0{number}-00.log{suffix}")
+        if in_runs:
+            stats.run()
+
+
 def clean(stats: Stats) -> None:
-    for name in ("day", "salt", "listener_window", "file", "bad_line", "unknown_agent", "excluded_day", "feed_day",
-                 "download_day", "download_hour", "referrer_day", "listener_day"):  # fmt: skip
-        stats.database.rows(f"truncate stats.{name}")
+    names = ("day", "salt", "listener_window", "file", "bad_line", "unknown_agent", "excluded_day", "feed_day",
+             "download_day", "download_hour", "referrer_day", "listener_day")  # fmt: skip
+    stats.database.rows("truncate " + ", ".join(f"stats.{name}" for name in names))
     for path in stats.logs.iterdir():
         path.unlink()
