@@ -68,6 +68,7 @@ from services.admin.pages import (
     workers,
 )
 from services.admin.settings import AdminSettings
+from services.admin.sharing import Shared
 
 PAGES = (
     overview, job_list, job_bulk, job_export, failed, job_page, job_actions, enqueue, transcripts, transcript_analysis,
@@ -108,6 +109,7 @@ def create_app(settings: AdminSettings, database: Database, *, is_open: bool = F
         ],
     )
     app.state.settings, app.state.database, app.state.is_open = settings, database, is_open
+    app.state.shared = Shared()
     app.state.feed = Feed(database, settings.live_streams)
     app.state.attempts, app.state.hashing = Attempts(), asyncio.Semaphore(1)
     app.state.navigation = NAVIGATION

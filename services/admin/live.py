@@ -55,6 +55,11 @@ class Feed:
         self.is_stopping = False
 
     @property
+    def number(self) -> int:
+        """Counts the looks that found something."""
+        return self._number
+
+    @property
     def is_full(self) -> bool:
         """No further page may listen."""
         return self.streams >= self._most_streams

@@ -7,13 +7,15 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import httpx
 import pytest
+from starlette.requests import Request
 
-from services.admin import streams
+from services.admin import sharing, streams
 from services.admin.live import Feed
 from tests.databases import Database
 from tests.services.admin_site import OPERATOR, AdminSite, admin_site_with
@@ -268,3 +270,31 @@ def test_the_database_may_go_and_come_back(database: Database) -> None:
 
     assert (away.status_code, away.headers["retry-after"]) == (503, "5")
     assert "The database does not answer" in away.text
+
+
+def test_pages_that_look_again_together_are_read_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But who clicks sees what is there then, and after a change everybody does."""
+    monkeypatch.setattr(sharing, "SECONDS", 3600.0)
+    feed = SimpleNamespace(number=1)
+    app = SimpleNamespace(state=SimpleNamespace(feed=feed))
+    looking = Request({"type": "http", "headers": [(b"x-live", b"1")], "app": app})
+    clicking = Request({"type": "http", "headers": [], "app": app})
+    reads: list[int] = []
+
+    async def read() -> int:
+        await asyncio.sleep(0)
+        reads.append(feed.number)
+        return len(reads)
+
+    async def run() -> list[int]:
+        shared = sharing.Shared()
+        found = await asyncio.gather(*(shared.read(looking, "nb", read) for _ in range(3)))
+        found.append(await shared.read(looking, "en", read))
+        found.append(await shared.read(clicking, "nb", read))
+        feed.number = 2
+        found.append(await shared.read(looking, "nb", read))
+        monkeypatch.setattr(sharing, "SECONDS", 0.0)
+        found.append(await shared.read(looking, "nb", read))
+        return found
+
+    assert asyncio.run(run()) == [1, 1, 1, 2, 3, 4, 5]

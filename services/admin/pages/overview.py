@@ -42,7 +42,13 @@ class Card:
 
 async def overview(request: Request) -> Response:
     """All job types at a glance."""
-    settings, saying = request.app.state.settings, speech(request)
+    saying = speech(request)
+    seen = await request.app.state.shared.read(request, saying.language, lambda: _look(request, saying))
+    budget = request.app.state.settings.day_budget_usd
+    return render(request, "overview.html", **seen, budget=budget, most=MOST_WAITING, most_errors=MOST_ERRORS)
+
+
+async def _look(request: Request, saying: Speech) -> dict[str, Any]:
     async with request.app.state.database.session() as session:
         types = await session.fetch_all("overview_types", most=MOST_WAITING, most_errors=MOST_ERRORS)
         hours = await session.fetch_all("overview_hours")
@@ -52,10 +58,7 @@ async def overview(request: Request) -> Response:
     for hour in hours:
         by_type[hour["job_type"]].append(hour)
     cards = [_card(row, by_type[row["name"]], saying) for row in types]
-    return render(
-        request, "overview.html", cards=cards, running=running, spent=spent, totals=_totals(types),
-        budget=settings.day_budget_usd, most=MOST_WAITING, most_errors=MOST_ERRORS,
-    )  # fmt: skip
+    return {"cards": cards, "running": running, "spent": spent, "totals": _totals(types)}
 
 
 def _totals(types: list[Row]) -> dict[str, Any]:
