@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 AT_ONCE ?= -n 2 --dist loadgroup --no-loadscope-reorder
 ARGS ?=
 
-.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip clean
+.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip soak clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## *' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -114,6 +114,9 @@ old-caddy:  ## Debian's Caddy 2.6.2 for a test of the statistics, unpacked into 
 
 bench-clip: venv  ## how much of a paste is kept and removed, beside other cleaners (ARGS=--lost)
 	@$(BIN)/python bench/clip_cleaning.py $(ARGS)
+
+soak: venv  ## ten minutes of workers, producers and faults, then every job accounted for (ARGS="--minutes 60")
+	@$(BIN)/python bench/soak.py $(ARGS)
 
 clean:  ## remove .venv and the tools' caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,121 @@
+"""What must be true of every job after a soak, counted from its events, its row, its side effect and its deletion."""
+
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from bench.soak_handlers import PARTS
+from tests.databases import Database
+from tests.queue.queue_laws import broken_laws
+
+TABLES = """
+create table soak_done (job_id uuid primary key, pid integer not null);
+create table soak_part (job_id uuid not null, part integer not null, primary key (job_id, part));
+create table soak_gone (job_id uuid primary key, status job_status not null, parent_id uuid);
+create table soak_asked (job_id uuid primary key);
+grant insert on soak_done, soak_part to worker_test;
+create function soak_note_gone() returns trigger language plpgsql security definer as $$
+begin
+    insert into soak_gone values (old.id, old.status, old.parent_id);
+    return null;
+end $$;
+create trigger soak_note_gone after delete on job_queue for each row execute function soak_note_gone();
+"""
+
+# Each statement finds jobs for which the account does not balance.
+ACCOUNTS = {
+    "enqueued, and nowhere now": """
+        select job_id from soak_asked except (select id from job_queue union all select job_id from soak_gone)
+    """,
+    "born, and nowhere now": """
+        select job_id from job_event except (select id from job_queue union all select job_id from soak_gone)
+    """,
+    "not ended": """
+        select id from job_queue
+         where status in ('pending', 'retry', 'running') and coalesce(unique_key, '') not like 'schedule:%'
+    """,
+    "completed twice": """
+        select job_id from job_event where new_status = 'completed' group by job_id having count(*) > 1
+    """,
+    "completed without its row": """
+        select job_id from job_event where new_status = 'completed' except select job_id from soak_done
+    """,
+    "its row without completion": """
+        select job_id from soak_done except select job_id from job_event where new_status = 'completed'
+    """,
+    "deleted while it had not ended": """
+        select job_id from soak_gone where status not in ('completed', 'error')
+    """,
+    "slow jobs that completed without all of their parts": f"""
+        select event.job_id from job_event as event left join soak_part as part on part.job_id = event.job_id
+         where event.job_type = 'soak_slow' and event.new_status = 'completed'
+         group by event.job_id having count(part.part) <> {PARTS}
+    """,
+    "completed without exactly one follower": """
+        select event.job_id from job_event as event
+          left join (select id, parent_id from job_queue union all select job_id, parent_id from soak_gone) as child
+            on child.parent_id = event.job_id
+         where event.job_type = 'soak_follow' and event.new_status = 'completed'
+         group by event.job_id having count(child.id) <> 1
+    """,
+    "followers of what did not complete": """
+        select id from (select id, parent_id from job_queue union all select job_id, parent_id from soak_gone) as child
+         where parent_id is not null and parent_id not in (select job_id from job_event where new_status = 'completed')
+    """,
+    "schedules without exactly one run to come": """
+        select name from job_schedule left join job_queue
+            on unique_key = 'schedule:' || name and status in ('pending', 'retry', 'running')
+         group by name having count(id) <> 1
+    """,
+}
+FIGURES = """
+select (select count(*) from job_event where old_status is null) as jobs,
+       (select count(*) from job_event where new_status = 'completed') as completed,
+       (select count(distinct job_id) from job_event where new_status = 'error') as ended_in_error,
+       (select count(*) from soak_gone) as pruned,
+       (select count(*) from job_event where old_status = 'running' and new_status in ('retry', 'pending', 'error')
+           and error_class = 'crash') as lost_leases,
+       (select count(*) from job_event where new_status = 'running') as runs
+"""
+NEXT_CLAIM = """
+select min(at) as at from job_event where job_id = %s and new_status = 'running' and at > to_timestamp(%s)
+"""
+
+
+def balance(database: Database) -> dict[str, list[str]]:
+    """Accounts that do not balance, each with some of its jobs."""
+    found = {}
+    for name, statement in ACCOUNTS.items():
+        rows = database.rows(statement)
+        if rows:
+            found[f"{name} ({len(rows)})"] = [str(next(iter(row.values()))) for row in rows[:5]]
+    for broken in broken_laws(database.connect(row_factory=dict_row)):
+        found.setdefault(f"broken: {broken['law']}", []).append(broken["job_id"])
+    return found
+
+
+def figures(database: Database) -> dict[str, Any]:
+    """What the soak did, in numbers."""
+    return database.row(FIGURES)
+
+
+def recoveries(
+    database: Database, deaths: list[tuple[float, list[Any]]], outages: list[tuple[float, float]]
+) -> tuple[list[float], list[float]]:
+    """Seconds from the death of a worker to the next claim of each job that it held: those of times in which the
+    database answered throughout, and the others. A job that ended with its worker's death has none."""
+    calm, disturbed = [], []
+    for died, victims in deaths:
+        for job_id in victims:
+            claimed = database.value(NEXT_CLAIM, job_id, died)
+            if claimed is None:
+                continue
+            again = claimed.timestamp()
+            is_disturbed = any(start < again and end > died for start, end in outages)
+            (disturbed if is_disturbed else calm).append(again - died)
+    return sorted(calm), sorted(disturbed)
+
+
+def share(values: list[float], part: float) -> float:
+    """The value that so many are not above; 0 of none."""
+    return values[min(len(values) - 1, int(len(values) * part))] if values else 0.0
