@@ -21,6 +21,7 @@ from sidelinja_jobs.cli.interrupts import Interrupted, prompt_interrupts
 from sidelinja_jobs.cli.listing import list_jobs
 from sidelinja_jobs.cli.migrating import migrate
 from sidelinja_jobs.cli.operating import cancel, pause, resume, retry
+from sidelinja_jobs.cli.retaining import retention
 from sidelinja_jobs.cli.showing import show, why
 from sidelinja_jobs.cli.text import neutral
 from sidelinja_jobs.cli.watching import watch
@@ -53,7 +54,7 @@ def jobs() -> None:
 
 
 for _command in (
-    enqueue, list_jobs, show, why, watch, retry, cancel, types, pause, resume, workers, migrate, completion
+    enqueue, list_jobs, show, why, watch, retry, cancel, types, pause, resume, workers, retention, migrate, completion
 ):  # fmt: skip
     jobs.add_command(_command)
 

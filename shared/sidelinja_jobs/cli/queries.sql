@@ -163,6 +163,25 @@ select pause_job_type(
 -- name: resume
 select resume_job_type(%(job_type)s::text) as outcome
 
+-- name: retention_of_types
+select job_type, keep_completed_days, keep_error_days, is_own, completed_over, error_over
+  from retention_state()
+
+-- name: retention_of_others
+select keep_event_days, keep_call_days, keep_audit_days from retention
+
+-- name: keep_jobs
+-- What is not given stays; -1 = as the file says.
+select set_job_retention(
+           wanted.job_type,
+           case when wanted.completed is null then own.keep_completed_days else nullif(wanted.completed, -1) end,
+           case when wanted.errors is null then own.keep_error_days else nullif(wanted.errors, -1) end)::text as outcome
+  from (values (%(job_type)s::text, %(completed)s::integer, %(errors)s::integer)) as wanted (job_type, completed, errors)
+  left join job_retention as own on own.job_type = wanted.job_type
+
+-- name: keep_others
+select set_retention(%(events)s::integer, %(calls)s::integer, %(audit)s::integer)::text as outcome
+
 -- name: begin_session
 -- Times in UTC; and who stands behind the operator's login, for job_event.
 select set_config('TimeZone', 'UTC', false), set_config('jobbko.actor', %(actor)s::text, false)

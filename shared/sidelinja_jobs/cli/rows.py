@@ -179,3 +179,24 @@ class OutcomeRow:
     """What a function of the operator answered: a word, or whether it changed anything."""
 
     outcome: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypeRetentionRow:
+    """How long ended jobs of a type are kept, in days (0 = for ever), and how many are to go."""
+
+    job_type: str
+    keep_completed_days: int
+    keep_error_days: int
+    is_own: bool
+    completed_over: int
+    error_over: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetentionRow:
+    """How long all else is kept, in days; 0 = for ever."""
+
+    keep_event_days: int
+    keep_call_days: int
+    keep_audit_days: int
