@@ -1,11 +1,13 @@
 """What schemathesis cannot know: which jobs and types there are, and that nobody wants to wait."""
 
 import os
+import re
 from typing import Any
 
 import schemathesis
 
 JOBS = os.environ["JOBBKO_TEST_JOBS"].split(",")
+EPOCH = os.environ["JOBBKO_TEST_EPOCH"]
 Values = dict[str, Any]
 
 
@@ -22,7 +24,9 @@ def map_path_parameters(context: Any, path_parameters: Values | None) -> Values 
 
 @schemathesis.hook
 def map_query(context: Any, query: Values | None) -> Values | None:
-    """A wait that is allowed ends at once."""
+    """A wait that is allowed ends at once; a cursor is of this database."""
+    if query and re.fullmatch("[0-9a-f]{8}-.*", str(query.get("after"))):
+        query["after"] = EPOCH + query["after"][8:]
     if context.operation.path.endswith("/wait"):
         query = query or {}
         if isinstance(query.setdefault("timeout", 0), int) and 0 <= query["timeout"] <= 300:

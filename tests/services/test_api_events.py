@@ -124,9 +124,22 @@ def test_from_the_end_only_what_is_to_come_is_met(admin_site: AdminSite, api: ht
 
 
 def test_a_cursor_that_none_gave_is_refused(api: httpx.Client) -> None:
-    for cursor in ("x", "1", "-1--1", "9" * 20 + "-1", "1-" + "9" * 19, "", "infinity"):
+    for cursor in ("x", "1", "-1--1", "00000000-" + "9" * 20 + "-1", "00000000-1-" + "9" * 19, "", "infinity"):
         answer = api.get("/events", params={"after": cursor})
-        assert (answer.status_code, answer.json()["code"]) in [(422, "invalid_parameter"), (422, "refused")], cursor
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_parameter"), cursor
+
+
+def test_a_cursor_of_before_a_restore_is_told_in_place_of_losing_events(
+    admin_site: AdminSite, api: httpx.Client
+) -> None:
+    cursor = api.get("/events", params={"after": "end"}).json()["next_cursor"]
+    admin_site.database.connect("operator").execute("select renew_event_epoch()")
+
+    page = api.get("/events", params={"after": cursor})
+    stream = api.get("/events/stream", params={"after": cursor})
+
+    assert [(answer.status_code, answer.json()["code"]) for answer in (page, stream)] == [(410, "cursor_expired")] * 2
+    assert "after=end" in page.json()["next_step"]
 
 
 def test_a_stream_tells_changes_as_they_come_and_goes_on_where_it_was(admin_site: AdminSite, api: httpx.Client) -> None:

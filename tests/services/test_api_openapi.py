@@ -42,6 +42,7 @@ def run_schemathesis(site: AdminSite, folder: Path, *options: str) -> subprocess
     (folder / "schemathesis.toml").write_text(CONFIG)
     environ = os.environ | {
         "JOBBKO_TEST_JOBS": ",".join(map(str, jobs)),
+        "JOBBKO_TEST_EPOCH": site.database.value("select left(epoch::text, 8) from event_epoch"),
         "SCHEMATHESIS_HOOKS": "tests.services.schemathesis_hooks",
         "PYTHONPATH": str(ROOT),
     }

@@ -1,8 +1,9 @@
 """GET /events: the changes of all jobs since a cursor, none left out.
 
-A cursor is the transaction of an event and its id. It stays behind the oldest transaction that still runs, since that
-one may yet commit an event that a cursor beyond it would never meet. Within one job the order of changes is that of
-`id`: a page has them so, and a receiver that keeps the highest id of each job knows what is old.
+A cursor is the epoch of the database, the transaction of an event and its id. It stays behind the oldest transaction
+that still runs, since that one may yet commit an event that a cursor beyond it would never meet. Within one job the
+order of changes is that of `id`: a page has them so, and a receiver that keeps the highest id of each job knows what
+is old.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 
 from services.admin.api.operations import Answer, Call
+from services.admin.api.problems import ProblemError
 from services.admin.api.shapes import Event, EventPage, EventsAfter
 from services.admin.database import Database, Row
 
@@ -35,14 +37,25 @@ async def list_events(call: Call) -> Answer:
 
 
 async def read_events(database: Database, wanted: EventsAfter) -> Look:
-    """The changes after a cursor, at most `limit`."""
+    """The changes after a cursor, at most `limit`.
+
+    Raises:
+        ProblemError: the database was restored since the cursor was given.
+    """
     if wanted.after == END:
-        return Look([], f"{await database.fetch_value('api_horizon')}-0", has_more=False)
-    xid, _, event_id = (wanted.after or "0-0").partition("-")
+        (now,) = await database.fetch_all("api_horizon")
+        return Look([], f"{now['epoch']}-{now['xid']}-0", has_more=False)
+    epoch, xid, event_id = (wanted.after or "-0-0").split("-")
     looked_at = max(wanted.limit, _LEAST_LOOKED_AT) if wanted.type else wanted.limit
     rows = await database.fetch_all(
         "api_events", xid=xid, id=int(event_id), types=wanted.type, limit=wanted.limit, looked_at=looked_at
     )
+    if epoch and epoch != rows[0]["epoch"]:
+        raise ProblemError(
+            "cursor_expired",
+            "the cursor is of a database that was restored from a backup since: ids and cursors began anew",
+            "leave `after` out to read all events again, or begin with after=end",
+        )
     kept = [row for row in rows if row["id"] is not None]
     events = [msgspec.convert({name: row[name] for name in _COLUMNS}, Event) for row in kept]
     return Look(in_order_of_each_job(events), *_next(rows[0], kept, wanted, looked_at))
@@ -61,7 +74,9 @@ def in_order_of_each_job(events: list[Event]) -> list[Event]:
 def _next(facts: Row, kept: list[Row], wanted: EventsAfter, looked_at: int) -> tuple[str, bool]:
     """The cursor of the next page, and whether it may have something already."""
     if len(kept) == wanted.limit:
-        return kept[-1]["cursor"], True
-    if facts["seen"] == looked_at:
-        return facts["seen_to"], True
-    return f"{facts['horizon']}-0", False
+        place, has_more = kept[-1]["cursor"], True
+    elif facts["seen"] == looked_at:
+        place, has_more = facts["seen_to"], True
+    else:
+        place, has_more = f"{facts['horizon']}-0", False
+    return f"{facts['epoch']}-{place}", has_more

@@ -83,7 +83,7 @@ select resume_job_type(%(name)s::text) as outcome
 -- Below the oldest transaction that still runs, so that none can commit an event behind the cursor. A page looks at
 -- so many events and keeps those of the types: `seen` says how far it got.
 with horizon as (
-    select pg_snapshot_xmin(pg_current_snapshot()) as xid
+    select left(epoch::text, 8) as epoch, pg_snapshot_xmin(pg_current_snapshot()) as xid from event_epoch
 ), seen as (
     select event.*
       from job_event as event, horizon
@@ -96,7 +96,7 @@ with horizon as (
      order by xid, id
      limit %(limit)s
 )
-select horizon.xid::text as horizon, (select count(*) from seen) as seen,
+select horizon.epoch, horizon.xid::text as horizon, (select count(*) from seen) as seen,
        (select seen.xid::text || '-' || seen.id from seen order by seen.xid desc, seen.id desc limit 1) as seen_to,
        kept.id, kept.xid::text || '-' || kept.id as cursor, kept.job_id, kept.job_type,
        kept.old_status::text as old_status, kept.new_status::text as new_status, kept.attempts, kept.error_class,
@@ -106,7 +106,7 @@ select horizon.xid::text as horizon, (select count(*) from seen) as seen,
  order by kept.xid, kept.id
 
 -- name: api_horizon
-select pg_snapshot_xmin(pg_current_snapshot())::text as xid
+select left(epoch::text, 8) as epoch, pg_snapshot_xmin(pg_current_snapshot())::text as xid from event_epoch
 
 -- name: api_newest_event
 -- Of those that a cursor may pass: changes whenever there is something to read.

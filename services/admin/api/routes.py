@@ -29,7 +29,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/jobs", "list_jobs", "List jobs, newest first", listing.list_jobs, "read",
-        parameters=shapes.Listing, gives=shapes.JobPage, problems=("refused",),
+        parameters=shapes.Listing, gives=shapes.JobPage,
         description="Jobs that arrive while you turn pages move nothing. A page looks at a bounded number of jobs: go "
         "on while `next_cursor` is not null, also after a short page.",
     ),
@@ -67,13 +67,14 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/events", "list_events", "List changes of status since a cursor", events.list_events, "read",
-        parameters=shapes.EventsAfter, gives=shapes.EventPage, problems=("refused",),
+        parameters=shapes.EventsAfter, gives=shapes.EventPage, problems=("cursor_expired",),
         description="Each change is met once, whoever made it. Changes of transactions that are still open come later: "
         "they are not skipped.",
     ),
     Operation(
         "GET", "/events/stream", "stream_events", "Get changes of status as they come", waiting.stream_events, "read",
-        parameters=shapes.EventsFrom, gives=shapes.Event, media_type="text/event-stream", problems=("busy", "refused"),
+        parameters=shapes.EventsFrom, gives=shapes.Event, media_type="text/event-stream",
+        problems=("busy", "cursor_expired"),
         description="Server-sent events of the type `change`. A client that was cut off sends the last `id` that it "
         "got as the header Last-Event-ID, or as `after`, and goes on there; it may get some changes twice.",
     ),

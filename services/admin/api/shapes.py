@@ -15,7 +15,7 @@ MOST_BATCHED = 1000
 MOST_LISTED = 200
 MOST_EVENTS = 1000
 LONGEST_WAIT_SECONDS = 300
-CURSOR_PATTERN = "^((0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,17})|end)$"
+CURSOR_PATTERN = "^([0-9a-f]{8}-(0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,17})|end)$"
 
 Status = Literal["pending", "running", "completed", "error", "retry"]
 Scope = Literal["enqueue", "read", "operate"]

@@ -34,6 +34,7 @@ async def stream_events(call: Call) -> StreamingResponse:
         after = last
     watch.check_room()
     wanted = EventsAfter(after=after, type=call.parameters.type)
+    await watch.check_cursor(wanted)
     return StreamingResponse(_written(watch, wanted), media_type="text/event-stream", headers=_HEADERS)
 
 

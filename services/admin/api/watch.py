@@ -67,8 +67,19 @@ class Watch:
         if self._listening >= MOST_LISTENING:
             raise _busy(f"{MOST_LISTENING} listen to events already")
 
+    async def check_cursor(self, wanted: EventsAfter) -> None:
+        """One look, before the answer begins: afterwards a problem could not be told any more.
+
+        Raises:
+            ProblemError: the database was restored since the cursor was given.
+        """
+        await self._shared_look(wanted)
+
     async def listen(self, wanted: EventsAfter) -> AsyncIterator[Look]:
-        """What happens after a cursor, as it comes; a look without events is a sign of life."""
+        """What happens after a cursor, as it comes; a look without events is a sign of life.
+
+        A cursor that expires meanwhile ends it: the client hears why when it comes back.
+        """
         self._listening += 1
         try:
             self._start()
@@ -83,6 +94,8 @@ class Watch:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(BEAT_SECONDS):
                         await tick.wait()
+        except ProblemError:
+            return
         finally:
             self._listening -= 1
 
