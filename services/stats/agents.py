@@ -6,7 +6,7 @@ place. Either way the first entry that fits wins.
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,10 +94,10 @@ def is_watch_duplicate(text: str) -> bool:
     return "watchos" in lowered and any(_fits(token, lowered) for token in _WATCH_DUPLICATES)
 
 
-def looks_like_bot(text: str) -> bool:
+def looks_like_bot(text: str, more_words: Iterable[str] = ()) -> bool:
     """R30: for what no list knows."""
     lowered = text.lower()
-    return any(word in lowered for word in _BOT_WORDS)
+    return any(word in lowered for word in (*_BOT_WORDS, *more_words))
 
 
 def subscribers_of(text: str) -> int:
@@ -112,6 +112,7 @@ class OwnList:
     def __init__(self, path: Path = OWN_LIST) -> None:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
         self.version = str(content["version"])
+        self._bot_words: list[str] = content["bot_words"]
         groups = (
             ("bots", "bot", True),
             ("apps", "app", False),
@@ -133,7 +134,7 @@ class OwnList:
         for name, kind, is_bot, tokens in self._entries:
             if any(_fits(token, lowered) for token in tokens):
                 return Verdict(name, kind, "" if is_bot else self._device(lowered), is_bot)
-        return Verdict("", UNKNOWN, self._device(lowered), looks_like_bot(text))
+        return Verdict("", UNKNOWN, self._device(lowered), looks_like_bot(text, self._bot_words))
 
     def _device(self, lowered: str) -> str:
         for name, tokens in self._devices:

@@ -43,7 +43,7 @@ def test_the_own_list_finds_as_many_bots_and_apps_as_the_page_says(upstream: Pat
     bots = sum(agent_of(text, own).exclusion is not None for _, text in examples(upstream, "bots"))
     apps = sum(agent_of(text, own).kind == "app" for _, text in examples(upstream, "apps"))
 
-    assert (bots, len(list(examples(upstream, "bots")))) == (131, 342)
+    assert (bots, len(list(examples(upstream, "bots")))) == (166, 342)
     assert (apps, len(list(examples(upstream, "apps")))) == (305, 968)
 
 
@@ -86,6 +86,15 @@ def test_a_file_of_the_full_list_that_cannot_be_used_is_named(tmp_path: Path, co
 
     with pytest.raises(SettingsError, match=r"whose bots\.json cannot be used"):
         OpawgList(tmp_path)
+
+
+def test_what_no_entry_names_is_a_bot_by_its_own_words() -> None:
+    own = OwnList()
+    bots = ("Anybot/1", "CRAWLER", "a spider", "Audio Transcriber 2", "feed-fetcher", "Podimporter/1", "x-scraper")
+    people = ("Ukjent/1", "AntennaPod Importer/3.1", "Noe nytt (iPhone)")
+
+    assert [text for text in bots if agent_of(text, own).exclusion is None] == []
+    assert [text for text in people if agent_of(text, own).exclusion is not None] == []
 
 
 NAMED = {
