@@ -31,7 +31,9 @@ class FixedHeaders:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope["root_path"] = self._settings.root_path
+        root_path = scope["root_path"] = self._settings.root_path
+        if root_path and not f"{scope['path']}/".startswith(f"{root_path}/"):
+            scope["path"] = root_path + scope["path"]  # the proxy took it away; ASGI wants it there
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
