@@ -191,3 +191,13 @@ def test_a_value_out_of_bounds_is_named_with_its_bound(payload: str, problem: st
 )
 def test_a_value_within_its_bounds_is_let_pass(payload: str) -> None:
     assert problems(parsed(payload), msgspec.json.schema(Bounded)) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "fits"),
+    [("9223372036854775807", True), ("9223372036854775808", False), ("1e99999999999999999999", False)],
+)
+def test_bounds_are_compared_exactly(number: str, fits: bool) -> None:
+    schema = {"properties": {"n": {"type": "integer", "maximum": 2**63 - 1}}}
+
+    assert (problems(parsed(f'{{"n": {number}}}'), schema) == []) is fits

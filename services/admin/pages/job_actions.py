@@ -3,6 +3,7 @@
 The form says which status the person saw: a second click, or one that comes too late, is told so and does nothing.
 """
 
+import json
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -159,7 +160,7 @@ def _schema_problems(payload: str, facts: Row | None) -> list[str]:
     """What the type's schema refuses; nothing where the type has published none."""
     if facts is None or facts["payload_schema"] is None:
         return []
-    return problems(parsed(payload), parsed(facts["payload_schema"]))
+    return problems(parsed(payload), json.loads(facts["payload_schema"]))
 
 
 def _request_id(form: FormData) -> UUID:

@@ -133,5 +133,5 @@ def _error(job: Row, attempts: list[Row]) -> dict[str, Any] | None:
 routes = [
     Route("/jobs/{id:uuid}", job_page, name="job"),
     Route("/jobs/{id:uuid}/result", result_page, name="job_result"),
-    Route("/jobs/{id:uuid}/{part}.json", job_text, name="job_text"),
+    Route("/jobs/{id:uuid}/download/{part}", job_text, name="job_text"),
 ]

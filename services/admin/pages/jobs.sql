@@ -3,7 +3,38 @@
 -- what it looks for, reads the whole table for one page. Parameters are folded into the plan: nothing here is prepared.
 
 -- name: jobs_newest
--- Through job_queue_created, whatever the status. bytes_before stops a search in texts that would read too much.
+-- Through job_queue_created, or with only_errors through job_queue_error_created.
+select id, created_at
+  from (select id, created_at, job_type, status, error_class, error_fingerprint, worker_id
+          from job_queue
+         where (created_at, id) < (%(before_at)s, %(before_id)s)
+           and created_at >= %(since)s and created_at < %(until)s
+           and (not %(only_errors)s or status = 'error')
+         order by created_at desc, id desc
+         limit %(scan)s) as job
+ where true
+   and (%(types)s::text[] is null or job_type = any (%(types)s))
+   and (%(statuses)s::job_status[] is null or status = any (%(statuses)s::job_status[]))
+   and (%(error_class)s::text is null or error_class = %(error_class)s)
+   and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
+   and (%(worker)s::text is null or strpos(worker_id, %(worker)s) > 0)
+   and (%(lower)s::uuid is null or id between %(lower)s and %(upper)s)
+ order by created_at desc, id desc
+ limit %(limit)s
+
+-- name: jobs_newest_reach
+-- The last row that such a window has read, where it was full. The offset is the window's own size, never a page's.
+select created_at, id
+  from job_queue
+ where (created_at, id) < (%(before_at)s, %(before_id)s)
+   and created_at >= %(since)s and created_at < %(until)s
+   and (not %(only_errors)s or status = 'error')
+ order by created_at desc, id desc
+offset %(scan)s - 1
+ limit 1
+
+-- name: jobs_with_text
+-- The same, looking into payloads and messages. bytes_before ends a window that would read too much.
 select id, created_at
   from (select job.*, sum(pg_column_size(payload)) over (order by created_at desc, id desc)
                       - pg_column_size(payload) as bytes_before
@@ -11,6 +42,7 @@ select id, created_at
                   from job_queue
                  where (created_at, id) < (%(before_at)s, %(before_id)s)
                    and created_at >= %(since)s and created_at < %(until)s
+                   and (not %(only_errors)s or status = 'error')
                  order by created_at desc, id desc
                  limit %(scan)s) as job) as job
  where bytes_before < %(scan_bytes)s
@@ -20,37 +52,12 @@ select id, created_at
    and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
    and (%(worker)s::text is null or strpos(worker_id, %(worker)s) > 0)
    and (%(lower)s::uuid is null or id between %(lower)s and %(upper)s)
-   and (%(pattern)s::text is null
-        or case when bytes_before < %(scan_bytes)s
-                then error_msg ilike %(pattern)s or payload::text ilike %(pattern)s end)
+   and case when bytes_before < %(scan_bytes)s
+            then error_msg ilike %(pattern)s or payload::text ilike %(pattern)s end
  order by created_at desc, id desc
  limit %(limit)s
 
--- name: jobs_in_error
--- The same through job_queue_error_created.
-select id, created_at
-  from (select job.*, sum(pg_column_size(payload)) over (order by created_at desc, id desc)
-                      - pg_column_size(payload) as bytes_before
-          from (select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, error_msg, payload
-                  from job_queue
-                 where status = 'error'
-                   and (created_at, id) < (%(before_at)s, %(before_id)s)
-                   and created_at >= %(since)s and created_at < %(until)s
-                 order by created_at desc, id desc
-                 limit %(scan)s) as job) as job
- where bytes_before < %(scan_bytes)s
-   and (%(types)s::text[] is null or job_type = any (%(types)s))
-   and (%(error_class)s::text is null or error_class = %(error_class)s)
-   and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
-   and (%(worker)s::text is null or strpos(worker_id, %(worker)s) > 0)
-   and (%(lower)s::uuid is null or id between %(lower)s and %(upper)s)
-   and (%(pattern)s::text is null
-        or case when bytes_before < %(scan_bytes)s
-                then error_msg ilike %(pattern)s or payload::text ilike %(pattern)s end)
- order by created_at desc, id desc
- limit %(limit)s
-
--- name: jobs_reach
+-- name: jobs_with_text_reach
 -- The last row that such a window has read, where older ones are left.
 select last_at as created_at, last_id as id
   from (select row_number() over newest_first as number,

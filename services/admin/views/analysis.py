@@ -1,6 +1,7 @@
 """What a model said of an episode: titles, summaries, chapters, quotes, people, and what it cost."""
 
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -36,7 +37,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
 class Told(msgspec.Struct, frozen=True, kw_only=True):
     """The transcript that was analysed."""
 
-    job_id: str | None = None
+    job_id: UUID | None = None
     language: str | None = None
     duration_s: float | None = None
 

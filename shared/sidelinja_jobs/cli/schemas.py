@@ -9,6 +9,7 @@ import difflib
 import json
 import operator
 from collections.abc import Callable, Iterator
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
@@ -24,7 +25,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
 _DEEPEST = 20
 _SHOWN = 12  # values of a list of choices that a message names
 # Kind of the value -> bound of the schema -> whether what is found keeps to it, and the words for it.
-_BOUNDS: dict[str, dict[str, tuple[Callable[[float, float], bool], str]]] = {
+_BOUNDS: dict[str, dict[str, tuple[Callable[[Any, Any], bool], str]]] = {
     "string": {
         "minLength": (operator.ge, "has {} characters, expected at least {}"),
         "maxLength": (operator.le, "has {} characters, expected at most {}"),
@@ -96,7 +97,7 @@ def _value_problems(value: Any, schema: dict[str, Any]) -> Iterator[str]:
         yield f"is none of {named}{', …' if len(choices) > _SHOWN else ''}"
     for kind, bounds in _BOUNDS.items():
         if _KINDS[kind](value):
-            found = float(value) if kind == "number" else len(value)
+            found = _number(value) if kind == "number" else Decimal(len(value))
             for name, (keeps_to, words) in bounds.items():
                 bound = schema.get(name)
                 if isinstance(bound, int | float) and not keeps_to(found, bound):
@@ -120,8 +121,16 @@ def _is_same(value: Any, choice: Any) -> bool:
     """Whether a value, with numbers as they were written, is one of JSON."""
     if _KINDS["number"](value):
         is_number = isinstance(choice, int | float) and not isinstance(choice, bool)
-        return is_number and float(value) == choice
+        return is_number and _number(value) == choice
     return type(value) is type(choice) and bool(value == choice)
+
+
+def _number(text: str) -> Decimal:
+    """Exactly: a float would take 2^63-1 for 2^63."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond all sense
+        return Decimal(float(text))
 
 
 def _resolved(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
