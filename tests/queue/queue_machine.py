@@ -33,8 +33,10 @@ class QueueMachine(RuleBasedStateMachine):
         return jobs[pick % len(jobs)]
 
     def pick_run(self, pick: int) -> Run:
-        """Any run there ever was, late ones among them; the newest ones come first."""
-        return self.model.runs[-1 - pick % min(len(self.model.runs), 12)]
+        """Mostly one that is held; else any of the last ones, since a late write is worth a try."""
+        held = [run for run in self.model.runs if run.is_held]
+        chosen = held if held and pick % 4 else self.model.runs[-12:]
+        return chosen[pick // 4 % len(chosen)]
 
     def of_worker(self, run: Run) -> Any:
         return self.world.workers[2 if run.job.job_type == "other_job" else 0][0]
@@ -280,9 +282,9 @@ class QueueMachine(RuleBasedStateMachine):
         """Jobs that the database made by itself: as many as it had to, and no others."""
         for job_id in rows.keys() - self.model.jobs.keys():
             row = rows[job_id]
-            follower = next(
-                one for one in self.model.followers if (one.job_type, one.key) == (row["job_type"], row["unique_key"])
-            )
+            place = (row["job_type"], row["unique_key"])
+            follower = next((one for one in self.model.followers if (one.job_type, one.key) == place), None)
+            assert follower is not None, f"a job came from nowhere: {row}"
             self.model.followers.remove(follower)
             self.model.jobs[job_id] = Job(
                 job_id, follower.job_type, follower.priority, follower.max_attempts, follower.key
