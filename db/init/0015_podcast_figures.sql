@@ -222,6 +222,16 @@ end
 $$;
 comment on function stats.set_up is 'Makes the first source and the schedule where they are missing';
 
+-- For a run's result: when the next one is due by the schedules; null where they are switched off.
+create function stats.next_run() returns timestamptz
+language sql volatile security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+    select min(next_slot(every, anchor, time_zone, clock_timestamp())) from job_schedule
+     where job_type = 'stats_parse' and enabled
+$$;
+comment on function stats.next_run is 'When the next run of stats_parse is due by its schedules';
+
 -- ---------------------------------------------------------------- reports
 
 create view stats.downloads_per_day as
@@ -272,7 +282,7 @@ select excluded.day, excluded.reason, excluded.requests
 comment on view stats.accounts is 'All lines of each day by what became of them';
 
 grant execute on function stats.mark_counted, stats.heavy_addresses, stats.derive_day, stats.replace_figures,
-    stats.close_day, stats.replace_day, stats.set_up, stats.called_by_stats to worker_stats;
+    stats.close_day, stats.replace_day, stats.set_up, stats.called_by_stats, stats.next_run to worker_stats;
 grant select on stats.counted_listener to worker_stats;
 grant select on stats.downloads_per_day, stats.episode_age, stats.apps, stats.devices, stats.countries, stats.referrers,
     stats.accounts to worker_stats, jobbko_operator, jobbko_reader;

@@ -112,6 +112,8 @@ class StatsWorker:
     def _result(self, ctx: Context, report: Report, more: bool, seconds: float) -> dict[str, Any]:
         with ctx.transaction() as conn:
             days = conn.execute(SQL["day_figures"], {"days": sorted(report.days)}).fetchall()
+            (planned,) = conn.execute(SQL["next_run"]).fetchall()
+        next_run = datetime.now(UTC) if more else planned["at"]
         last = datetime.fromtimestamp(report.last_moment, UTC) if report.last_moment else None
         return {
             "v": RESULT_VERSION,
@@ -133,6 +135,7 @@ class StatsWorker:
             "lines_per_s": round(report.lines / seconds) if seconds else None,
             "duration_s": round(seconds, 3),
             "warnings": sorted(report.warnings),
+            "next_run": next_run and next_run.astimezone(UTC).isoformat(timespec="seconds"),
         }
 
 

@@ -10,6 +10,9 @@ select name, folder, base_name, hosts, media_prefix, feed_paths, show, shows_by_
 -- name: set_up
 select stats.set_up(make_interval(mins => %(every_minutes)s))
 
+-- name: next_run
+select stats.next_run() as at
+
 -- name: sweep
 -- Queues the schedule's first run now, not at some worker's next sweep.
 select * from sweep_jobs()

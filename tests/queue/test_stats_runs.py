@@ -1,19 +1,19 @@
-"""What a run does beside counting: bad input, days that end, the chain of runs, and what is left of the listeners."""
+"""What a run does beside counting: bad input, days that end, and what is left of the listeners."""
 
 import os
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from services.stats import line_reader, parsing
+from services.stats.addresses import packed_address
 from services.stats.lines import LONGEST_LINE
-from sidelinja_jobs import PermanentError, queue
+from sidelinja_jobs import PermanentError
 from tests.databases import Database
 from tests.queue.stats_support import TODAY, Stats
-from tests.sessions import refused, worker_session
+from tests.sessions import refused
 from tests.unit.stats_support import CLIENT, NOON, line
 
 LONG_AGO = NOON - timedelta(days=10)
@@ -180,23 +180,36 @@ def test_an_old_log_that_is_read_in_several_runs_is_not_late(stats: Stats, monke
     assert stats.database.value("select count(*) from job_queue where status <> 'completed'") == 0
 
 
-def test_after_a_day_is_closed_no_address_and_no_user_agent_is_left(stats: Stats) -> None:
+def test_after_a_day_is_closed_a_dump_of_the_database_has_no_address_and_no_user_agent(stats: Stats) -> None:
     agents = ("SecretAgent/7.5 (Kari's phone)", "Podcasts/4022.610.1 CFNetwork/1408.0.4", "OtherSecret/1")
+    addresses = (CLIENT, "2001:db8:77::1")
     stats.write(*(line(at=LONG_AGO, agent=agent, ip=ip, referer=f"https://{CLIENT}/x")
-                  for agent in agents for ip in (CLIENT, "2001:db8:77::1")))  # fmt: skip
-    stats.write(b'{"request":{"remote_ip":"203.0.113.9","headers":{"User-Agent":["SecretAgent/7.5"]}}\n')
+                  for agent in agents for ip in addresses))  # fmt: skip
+    stats.write(line("/feed.xml", at=LONG_AGO, agent="SecretReader/2"), line(at=LONG_AGO, ip="x", agent=agents[0]))
+    stats.write(b'{"request":{"remote_ip":"203.0.113.9","headers":{"User-Agent":["SecretAgent/7.5"]}}}\n')
+    stats.database.rows("update stats.source set feed_paths = '{/feed.xml}'")
     stats.run()
 
-    tables = stats.database.rows("select table_name as name from information_schema.tables where table_schema = 'stats'"
-                                 " and table_type = 'BASE TABLE'")  # fmt: skip
-    dump = "\n".join(
-        str(row) for table in tables for row in stats.database.rows(f"select t::text from stats.{table['name']} as t")
-    ) + str(stats.database.rows("select * from job_queue"))
+    dump = whole_database(stats)
     assert stats.downloads(LONG_AGO.date()) == 6
-    for secret in (CLIENT, "2001:db8", "Secret", "4022", "Kari"):
+    assert "ep1.mp3" in dump
+    packed = [packed_address(address) or b"" for address in addresses]
+    for secret in ("203.0.113", "2001:db8", "Secret", "4022", "Kari", *(key[:8].hex() for key in packed)):
         assert secret not in dump
     assert stats.database.value("select count(*) from stats.salt") == 0
     assert stats.database.value("select count(*) from stats.listener_window") == 0
+
+
+def whole_database(stats: Stats) -> str:
+    """Every row of every table, of the queue as well."""
+    tables = stats.database.rows(
+        "select format('%I.%I', schemaname, tablename) as name from pg_tables"
+        " where schemaname not in ('pg_catalog', 'information_schema')"
+    )
+    assert {"stats.download_day", "public.job_queue", "public.job_event"} <= {table["name"] for table in tables}
+    return "\n".join(
+        str(row) for table in tables for row in stats.database.rows(f"select t::text from {table['name']} as t")
+    )
 
 
 def test_while_a_day_is_open_only_keyed_hashes_stand_beside_unknown_agents(stats: Stats) -> None:
@@ -209,59 +222,3 @@ def test_while_a_day_is_open_only_keyed_hashes_stand_beside_unknown_agents(stats
     for role in ("reader", "operator"):
         with refused("42501"):
             stats.database.connect(role).execute("select * from stats.salt")
-
-
-# ---------------------------------------------------------------- the chain
-
-ACTIVE = (
-    "select * from job_queue where unique_key = 'schedule:podcast statistics'"
-    " and status in ('pending', 'retry', 'running')"
-)
-ENDS = {
-    "completed": lambda stats: stats.run_next(),
-    "failed for good": lambda stats: failure_of_next(stats),
-    "cancelled": lambda stats: stats.database.rows("select cancel_job(id) from job_queue"),
-    "payload broken by hand": lambda stats: stats.database.rows("update job_queue set payload = '[]', status='error'"),
-    "row deleted": lambda stats: stats.database.rows("delete from job_queue"),
-    "set to completed by hand": lambda stats: stats.database.rows("update job_queue set status = 'completed'"),
-}
-
-
-def failure_of_next(stats: Stats) -> None:
-    session = worker_session(stats.database, "worker_stats", "stats_parse")
-    (claim,) = queue.claim(session, "stats_parse", "w1", 1)
-    queue.fail(session, claim, "format_error", "x", permanent=True)
-
-
-@pytest.mark.parametrize("end", list(ENDS))
-def test_exactly_one_future_run_waits_however_the_present_one_ends(stats: Stats, end: str) -> None:
-    conn: Any = worker_session(stats.database, "worker_stats", "stats_parse")
-    for _ in range(2):
-        conn.execute("select stats.set_up(interval '15 minutes')")
-    queue.sweep(conn)
-    (run,) = stats.database.rows(ACTIVE)
-    assert run["scheduled_for"].timestamp() % 900 == 0
-    stats.database.rows("update job_queue set scheduled_for = now()")
-
-    ENDS[end](stats)
-    for _ in range(3):
-        queue.sweep(conn)
-
-    (following,) = stats.database.rows(ACTIVE)
-    assert following["id"] != run["id"]
-    assert (following["status"], following["payload"]) == ("pending", {})
-
-
-def test_only_the_stats_worker_sets_up_and_an_operators_changes_stay(stats: Stats) -> None:
-    with refused("42501"):
-        stats.database.connect("worker_test").execute("select stats.set_up(interval '1 minute')")
-    conn = stats.database.connect("worker_stats")
-    conn.execute("select stats.set_up(interval '15 minutes')")
-    stats.database.connect("operator").execute("update job_schedule set every = '1 hour', enabled = false")
-    conn.execute("select stats.set_up(interval '15 minutes')")
-
-    row = stats.database.row("select every, enabled from job_schedule")
-    assert (row["every"], row["enabled"]) == (timedelta(hours=1), False)
-    with refused("42501"):
-        conn.execute("select * from job_queue")
-    assert NOON.date() == TODAY
