@@ -19,6 +19,8 @@ begin
     end if;
     update event_sink set disabled_at = null, disabled_reason = null, waits_until = null, wait_reason = null
      where name = p_sink;
+    update event_delivery set next_at = clock_timestamp()
+     where sink = p_sink and parked_at is null and next_at > clock_timestamp();
     -- Retention may have removed the event that others of its job waited for.
     perform release_deliveries(p_sink, array(
         select distinct job_id from event_delivery where sink = p_sink and parked_at is null and next_at is null));

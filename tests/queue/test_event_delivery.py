@@ -243,6 +243,15 @@ def test_what_waited_for_an_event_that_is_gone_goes_on_when_the_sink_is_enabled(
     assert sink.deliver_all() == [(job_id, "running")]
 
 
+def test_what_was_to_be_tried_later_is_tried_at_once_when_the_sink_is_enabled(database: Database) -> None:
+    sink = Sink(database)
+    job_id = database.enqueue()
+    sink.record(sink.next(), "failed", wait_seconds=3600)
+
+    database.connect("operator").execute("select enable_event_sink('test')")
+    assert sink.deliver_all() == [(job_id, "pending")]
+
+
 def test_the_state_tells_the_age_of_the_oldest_that_is_left(database: Database) -> None:
     sink = Sink(database)
     state = "select * from event_sink_state('test')"

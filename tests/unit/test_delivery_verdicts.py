@@ -95,10 +95,11 @@ def test_waits_grow_and_stay_at_the_last_one_with_a_little_chance(tries: int, wa
     assert wait <= result.wait_seconds <= wait * 1.2
 
 
-def test_a_receivers_wish_for_a_longer_wait_holds() -> None:
+def test_a_receivers_wish_for_a_wait_is_the_sinks_and_no_events() -> None:
+    """Else an event would still wait when an operator has let the sink go on."""
     tried = Tried(Verdict(Kind.RETRY, "429", retry_after_seconds=7200.0), 0.1)
 
-    assert POLICY.result(event(), tried).wait_seconds == 7200.0
+    assert POLICY.result(event(), tried).wait_seconds <= 6.0
 
 
 def test_an_event_is_given_up_after_its_time_and_a_raising_reducer_after_its_tries() -> None:

@@ -37,7 +37,7 @@ class Policy:
             case Kind.HOLD | Kind.DISABLE:
                 return Result(event, "waiting")
             case Kind.RETRY if not self._is_given_up(event, verdict):
-                return Result(event, "failed", self._wait_seconds(event, verdict), verdict.message)
+                return Result(event, "failed", self._wait_seconds(event), verdict.message)
         return Result(event, "parked", error=f"given up after {event.tries + 1} tries: {verdict.message}")
 
     def pause_seconds(self, pauses_before: int) -> float:
@@ -49,6 +49,6 @@ class Policy:
             return True
         return event.age_seconds >= self.give_up_seconds and event.tries > 0
 
-    def _wait_seconds(self, event: Event, verdict: Verdict) -> float:
+    def _wait_seconds(self, event: Event) -> float:
         wait = self.waits_seconds[min(event.tries, len(self.waits_seconds) - 1)]
-        return max(wait * (1 + JITTER * random.random()), verdict.retry_after_seconds or 0.0)  # noqa: S311
+        return wait * (1 + JITTER * random.random())  # noqa: S311
