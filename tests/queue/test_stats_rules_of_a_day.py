@@ -1,14 +1,14 @@
 """The rules that are kept over a whole day: R14 to R18, R20, R24, R28 and R31, each by its name."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.databases import Database
 from tests.queue.stats_support import TODAY, Stats
-from tests.unit.stats_support import FILE_BYTES, NOON, line
+from tests.unit.stats_support import FILE_BYTES, NOON, OSLO, line
 
 MINUTE = 480_231  # bytes of the file that hold its first minute
 
@@ -98,6 +98,31 @@ def test_r24_playing_and_pausing_all_day_is_one_download(stats: Stats) -> None:
     assert stats.database.row("select sum(downloads) as downloads, min(hour) as hour from stats.download_hour") == {
         "downloads": 1, "hour": NOON,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("night", "hours"), [("2026-03-29", 23), ("2025-10-26", 25), ("2025-12-31", 24)])
+def test_r26_a_day_of_the_clock_change_and_a_year_boundary_have_all_their_hours_in_the_tables(
+    stats: Stats, night: str, hours: int
+) -> None:
+    day = datetime.fromisoformat(night).replace(tzinfo=OSLO)
+    start = day.timestamp()
+    stats.write(*(line(at=start + 1800 + 3600 * n, agent=f"App{n}/1") for n in range(-1, hours + 1)))
+    stats.run()
+
+    rows = stats.database.rows("select day, sum(downloads)::int as n, count(distinct hour) as hours"
+                               " from stats.download_hour group by day order by day")  # fmt: skip
+    assert [(row["day"] - day.date()).days for row in rows] == [-1, 0, 1]
+    assert [(row["n"], row["hours"]) for row in rows] == [(1, 1), (hours, hours), (1, 1)]
+
+
+def test_r27_a_listener_at_2359_and_at_0001_is_a_download_and_a_listener_of_both_days(stats: Stats) -> None:
+    midnight = NOON.replace(hour=0)
+    stats.write(line(at=midnight - timedelta(minutes=1)), line(at=midnight + timedelta(minutes=1)))
+    stats.run()
+
+    rows = stats.database.rows("select day, listeners from stats.listener_day order by 1")
+    assert [(row["day"], row["listeners"]) for row in rows] == [(TODAY - timedelta(days=1), 1), (TODAY, 1)]
+    assert (stats.downloads(TODAY - timedelta(days=1)), stats.downloads(TODAY)) == (1, 1)
 
 
 def test_r28_the_listeners_of_a_show_are_not_the_sum_over_its_episodes(stats: Stats) -> None:
