@@ -6,14 +6,24 @@ import pytest
 
 from services.admin.access.passwords import verifies
 from services.admin.api.tokens import digest
+from services.admin.cli import account, token
 from sidelinja_jobs.cli.exits import ExitCode
 from tests.command_line import Jobs
-from tests.databases import Database
+from tests.databases import ROOT, Database
 
 
 @pytest.fixture
 def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
     return Jobs(database, capsys, monkeypatch)
+
+
+def test_every_subcommand_and_option_stands_in_the_docs() -> None:
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    for group in (account, token):
+        for name, command in group.commands.items():
+            assert f"`jobs {group.name} {name}" in page, name
+            for flag in [flag for option in command.params for flag in option.opts if flag.startswith("--")]:
+                assert f"`{flag}" in page or f" {flag}" in page, f"{name} {flag}"
 
 
 def hash_of(database: Database, name: str) -> str:

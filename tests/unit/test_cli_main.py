@@ -136,7 +136,16 @@ def test_commands_of_services_are_found(
         for name in [name for name in sys.modules if name == "services" or name.startswith("services.")]:
             del sys.modules[name]
 
-    assert found.keys() == {"clip", "transcribe", "retranscribe", "shows", "stats"}  # those of here, too
+    assert found.keys() == {
+        "account",
+        "clip",
+        "deliveries",
+        "transcribe",
+        "retranscribe",
+        "shows",
+        "stats",
+        "token",
+    }  # those of here, too
     assert code == 0
     printed = capsys.readouterr()
     assert printed.out == "klipt\n"

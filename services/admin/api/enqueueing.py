@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from services.admin.api.answers import EnqueuedJob, EnqueuedJobs
 from services.admin.api.operations import PREFIX, Answer, Call, root_path
 from services.admin.api.problems import FieldProblem, ProblemError
-from services.admin.api.shapes import EnqueuedJob, EnqueuedJobs, NewJob
+from services.admin.api.shapes import NewJob
 from services.admin.database import Row
 from sidelinja_jobs.cli.schemas import problems
 from sidelinja_jobs.errors import RefusedError

@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
+from services.admin.api.answers import Event, EventPage
 from services.admin.api.operations import Answer, Call
 from services.admin.api.problems import ProblemError
-from services.admin.api.shapes import Event, EventPage, EventsAfter
+from services.admin.api.shapes import EventsAfter
 from services.admin.database import Database, Row
 
 END = "end"

@@ -25,7 +25,7 @@ from services.admin.api.problems import ProblemError
 from services.admin.redaction import redact_text
 from services.admin.rendering import speech, url_maker
 
-_ENTRIES = 50
+MOST_ENTRIES = 50
 _MESSAGE_CHARACTERS = 1000
 _FAILURES = UUID("4cfb5a2e-6f0b-4a6c-9a37-0f6d0c1d2b58")  # namespace of the entries' ids
 _ATOM = "http://www.w3.org/2005/Atom"
@@ -65,7 +65,7 @@ class Feed:
 async def read_feed(request: Request) -> Feed:
     """The feed that is asked for."""
     job_type = request.query_params.get("type", "").replace("\0", "")[:1000] or None
-    rows = await request.app.state.database.fetch_all("feed_failures", job_type=job_type, limit=_ENTRIES)
+    rows = await request.app.state.database.fetch_all("feed_failures", job_type=job_type, limit=MOST_ENTRIES)
     saying, url, site = speech(request), url_maker(request), _site(request)
     entries = []
     for row in rows:

@@ -6,10 +6,10 @@ import msgspec
 import psycopg
 from psycopg_pool import PoolTimeout
 
+from services.admin.api.answers import Health, JobTypes, JobTypeState, Outcome, Workers, WorkerState
 from services.admin.api.enqueueing import YEARS
 from services.admin.api.operations import Answer, Call
 from services.admin.api.problems import FieldProblem, ProblemError
-from services.admin.api.shapes import Health, JobTypes, JobTypeState, Outcome, Workers, WorkerState
 
 _HEALTH_SECONDS = 5.0
 

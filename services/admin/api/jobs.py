@@ -6,10 +6,10 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
+from services.admin.api.answers import Job, Outcome, Reason
 from services.admin.api.authentication import check_scope
 from services.admin.api.operations import Answer, Call
 from services.admin.api.problems import ProblemError
-from services.admin.api.shapes import Job, Outcome, Reason
 from services.admin.database import Row
 from services.admin.redaction import redact_json, redact_text
 from sidelinja_jobs.errors import RefusedError

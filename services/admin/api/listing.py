@@ -5,9 +5,10 @@ from uuid import UUID
 
 import msgspec
 
+from services.admin.api.answers import JobPage, JobSummary
 from services.admin.api.jobs import summary
 from services.admin.api.operations import Answer, Call
-from services.admin.api.shapes import JobPage, JobSummary, Listing
+from services.admin.api.shapes import Listing
 from services.admin.database import Row, Session
 
 LOOKED_AT = 20_000  # jobs that one page looks at: some 10 ms in a table of a million

@@ -10,32 +10,32 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from services.admin.api import documentation, enqueueing, events, fleet, jobs, listing, manual, shapes, waiting
+from services.admin.api import answers, documentation, enqueueing, events, fleet, jobs, listing, manual, shapes, waiting
 from services.admin.api.operations import PREFIX, Operation, docs_path, endpoint, root_path, told
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/jobs", "enqueue", "Enqueue a job", enqueueing.enqueue, "enqueue",
-        takes=shapes.NewJob, limit=enqueueing.MOST_BYTES, gives=shapes.EnqueuedJob, status=201, also=(200,),
+        takes=shapes.NewJob, limit=enqueueing.MOST_BYTES, gives=answers.EnqueuedJob, status=201, also=(200,),
         problems=("unknown_job_type", "invalid_payload", "refused"),
         description="201: a new job. 200: a job with this `unique_key` waits (`exists`: nothing was added) or runs "
         "(`rerun`: one more, with this payload, follows it), so a request that was sent twice makes one job.",
     ),
     Operation(
         "POST", "/jobs/batch", "enqueue_batch", "Enqueue many jobs, all or none", enqueueing.enqueue_batch, "enqueue",
-        takes=shapes.NewJobs, limit=enqueueing.MOST_BYTES, gives=shapes.EnqueuedJobs, status=201,
+        takes=shapes.NewJobs, limit=enqueueing.MOST_BYTES, gives=answers.EnqueuedJobs, status=201,
         problems=("unknown_job_type", "invalid_payload", "refused"),
         description=f"Up to {shapes.MOST_BATCHED} jobs of any types in one transaction.",
     ),
     Operation(
         "GET", "/jobs", "list_jobs", "List jobs, newest first", listing.list_jobs, "read",
-        parameters=shapes.Listing, gives=shapes.JobPage,
+        parameters=shapes.Listing, gives=answers.JobPage,
         description="Jobs that arrive while you turn pages move nothing. A page looks at a bounded number of jobs: go "
         "on while `next_cursor` is not null, also after a short page.",
     ),
     Operation(
         "GET", "/jobs/{id}", "show_job", "Show all of a job", jobs.show_job, "read",
-        parameters=shapes.Showing, gives=shapes.Job, problems=("no_such_job",),
+        parameters=shapes.Showing, gives=answers.Job, problems=("no_such_job",),
         description="Values whose names or looks say that they are secret are masked, in payload, result and messages. "
         "`reveal=true` shows them to a token with the scope operate.",
     ),
@@ -46,57 +46,57 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/jobs/{id}/wait", "wait_for_job", "Wait for the end of a job", waiting.wait, "read",
-        parameters=shapes.Waiting, gives=shapes.Job, problems=("no_such_job", "busy"),
+        parameters=shapes.Waiting, gives=answers.Job, problems=("no_such_job", "busy"),
         description="Answers when the job has ended or the time is up; `has_ended` says which.",
     ),
     Operation(
         "POST", "/jobs/{id}/retry", "retry_job", "Run a failed job anew", jobs.retry, "operate",
-        gives=shapes.Outcome, problems=("no_such_job", "not_possible"),
+        gives=answers.Outcome, problems=("no_such_job", "not_possible"),
         description="`retried`: it has all its attempts again and keeps its finished parts. `pulled_forward`: it "
         "waited for a later time and is due now. A completed job is not run again: enqueue a new one.",
     ),
     Operation(
         "POST", "/jobs/{id}/cancel", "cancel_job", "Cancel a job", jobs.cancel, "operate",
-        takes=shapes.Cancelling, gives=shapes.Outcome, problems=("no_such_job", "not_possible"),
+        takes=shapes.Cancelling, gives=answers.Outcome, problems=("no_such_job", "not_possible"),
         description="`cancelled`: it waited and has ended. `requested`: it runs, and its worker was asked to stop.",
     ),
     Operation(
         "POST", "/jobs/{id}/priority", "change_priority", "Change the priority of a waiting job", jobs.prioritise,
-        "operate", takes=shapes.Prioritising, gives=shapes.Outcome, problems=("no_such_job", "not_possible"),
+        "operate", takes=shapes.Prioritising, gives=answers.Outcome, problems=("no_such_job", "not_possible"),
         description="`changed` or `unchanged`.",
     ),
     Operation(
         "GET", "/events", "list_events", "List changes of status since a cursor", events.list_events, "read",
-        parameters=shapes.EventsAfter, gives=shapes.EventPage, problems=("cursor_expired",),
+        parameters=shapes.EventsAfter, gives=answers.EventPage, problems=("cursor_expired",),
         description="Each change is met once, whoever made it. Changes of transactions that are still open come later: "
         "they are not skipped.",
     ),
     Operation(
         "GET", "/events/stream", "stream_events", "Get changes of status as they come", waiting.stream_events, "read",
-        parameters=shapes.EventsFrom, gives=shapes.Event, media_type="text/event-stream",
+        parameters=shapes.EventsFrom, gives=answers.Event, media_type="text/event-stream",
         problems=("busy", "cursor_expired"),
         description="Server-sent events of the type `change`. A client that was cut off sends the last `id` that it "
         "got as the header Last-Event-ID, or as `after`, and goes on there; it may get some changes twice.",
     ),
     Operation(
         "GET", "/job-types", "list_job_types", "List job types with the schemas of their payloads",
-        fleet.list_job_types, "read", gives=shapes.JobTypes,
+        fleet.list_job_types, "read", gives=answers.JobTypes,
     ),
     Operation(
         "POST", "/job-types/{name}/pause", "pause_job_type", "Stop taking jobs of a type", fleet.pause, "operate",
-        takes=shapes.Pausing, gives=shapes.Outcome, problems=("no_such_job_type", "refused"),
+        takes=shapes.Pausing, gives=answers.Outcome, problems=("no_such_job_type", "refused"),
         description="Jobs that run go on.",
     ),
     Operation(
         "POST", "/job-types/{name}/resume", "resume_job_type", "Take jobs of a type again", fleet.resume, "operate",
-        gives=shapes.Outcome, problems=("no_such_job_type", "not_possible"),
+        gives=answers.Outcome, problems=("no_such_job_type", "not_possible"),
     ),
     Operation(
-        "GET", "/workers", "list_workers", "List worker processes", fleet.list_workers, "read", gives=shapes.Workers,
+        "GET", "/workers", "list_workers", "List worker processes", fleet.list_workers, "read", gives=answers.Workers,
     ),
     Operation(
         "GET", "/health", "tell_health", "Tell whether the database answers", fleet.tell_health, None,
-        gives=shapes.Health, also=(503,),
+        gives=answers.Health, also=(503,),
     ),
 )  # fmt: skip
 
