@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 AT_ONCE ?= -n 2 --dist loadgroup --no-loadscope-reorder
 ARGS ?=
 
-.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip soak clean
+.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip bench-queue bench-claim bench-notify soak clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## *' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -117,6 +117,18 @@ bench-clip: venv  ## how much of a paste is kept and removed, beside other clean
 
 soak: venv  ## ten minutes of workers, producers and faults, then every job accounted for (ARGS="--minutes 60")
 	@$(BIN)/python bench/soak.py $(ARGS)
+
+bench-queue: venv  ## jobs a second beside other queues and bare SQL (ARGS="--peers none --rounds 1"; 25 minutes with all)
+	@$(BIN)/python bench/queue_peers.py $(ARGS)
+
+bench-claim: venv  ## what a claim costs in crowded tables, in time and pages (ARGS="--rounds 100")
+	@$(BIN)/python bench/claim_weights.py $(ARGS)
+
+bench-notify: venv  ## what NOTIFY costs eight clients that enqueue (ARGS="--rounds 9")
+	@$(BIN)/python bench/queue_notify.py $(ARGS)
+
+bench-api: venv  ## jobs enqueued a second by the JSON API, and its memory (ARGS="--connections 8")
+	@$(BIN)/python bench/admin_api.py $(ARGS)
 
 clean:  ## remove .venv and the tools' caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
