@@ -86,6 +86,9 @@ end
 $$;
 comment on function count_job_hours is 'Counts further events into job_hour; how many, or null when another session does';
 
+-- How many wait after a failure is asked for on its own; only failures pay for it.
+create index job_queue_retry on job_queue (job_type) where status = 'retry';
+
 grant select on job_hour to jobbko_operator, jobbko_reader;
 grant execute on function count_job_hours to jobbko_admin;
 

@@ -27,16 +27,20 @@ select seen.name, kind.name is not null as is_known,
        coalesce(kind.paused_at is not null and (kind.paused_until is null or kind.paused_until > now()), false)
            as is_paused,
        kind.paused_at, kind.paused_until, kind.pause_origin, left(kind.pause_reason, 300) as pause_reason,
-       waiting.pending, waiting.retry, waiting.pending + waiting.retry > %(most)s as is_capped,
+       greatest(waiting.jobs - again.jobs, 0) as pending, again.jobs as retry, waiting.jobs > %(most)s as is_capped,
        running.running, failed.errors, failed.seen > %(most_errors)s as errors_capped,
        failed.newest_at, failed.newest_id, failed.newest_class, left(failed.newest_error, 200) as newest_error,
        due.oldest_due, staff.workers, staff.busy
   from seen
   left join job_type as kind on kind.name = seen.name
  cross join lateral (
-       select count(*) filter (where status = 'pending') as pending, count(*) filter (where status = 'retry') as retry
-         from (select status from job_queue
-                where job_type = seen.name and status in ('pending', 'retry') limit %(most)s + 1) as first) as waiting
+       select count(*) as jobs  -- in the order of the index, or the planner would rather read the table
+         from (select from job_queue where job_type = seen.name and status in ('pending', 'retry')
+                order by priority desc, scheduled_for limit %(most)s + 1) as first) as waiting
+ cross join lateral (
+       select count(*) as jobs
+         from (select from job_queue where job_type = seen.name and status = 'retry'
+                order by job_type limit %(most)s) as first) as again
  cross join lateral (
        select count(*) as running from job_queue where job_type = seen.name and status = 'running') as running
  cross join lateral (
