@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 AT_ONCE ?= -n 2 --dist loadgroup --no-loadscope-reorder
 ARGS ?=
 
-.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip bench-queue bench-claim bench-notify soak clean
+.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip bench-queue bench-claim bench-notify bench-api soak clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## *' '{printf "  %-14s %s\n", $$1, $$2}'
