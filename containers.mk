@@ -2,7 +2,7 @@
 COMPOSE := docker compose
 ROLE ?= jobbko_operator
 
-.PHONY: up down logs ps psql password new-password reset-password key secret add backup restore
+.PHONY: up down logs ps psql password new-password reset-password key secret add backup restore stack
 
 up:  ## build and start everything, wait until it is well (SCALE=3: that many whisper workers)
 	@$(COMPOSE) up --build --detach --wait $(if $(SCALE),--scale whisper=$(SCALE)) || \
@@ -72,3 +72,9 @@ restore:  ## put a backup into an empty database, compare all rows, bring it to 
 	@$(COMPOSE) run --rm -T migrate
 	@$(MAKE) psql ROLE=jobbko_operator SQL='select renew_event_epoch()' >/dev/null
 	@echo 'restore: done. Next: make up'
+
+STACK_FILES ?= compose.yaml
+STACK ?= jobbko
+stack:  ## deploy to a Docker Swarm what compose.yaml describes (STACK_FILES="compose.yaml mine.yaml"; see docs/scaling.md)
+	@$(COMPOSE) $(addprefix -f ,$(STACK_FILES)) config --format json | python3 -m services.admin.stack_file | \
+	  docker stack deploy --detach=true --resolve-image never -c - "$(STACK)"

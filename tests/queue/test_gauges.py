@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 from prometheus_client import CollectorRegistry
 
 from demo.embedded_postgres import EmbeddedPostgres
 from services.admin import gauges
 from services.admin.gauges import QueueGauges
 from sidelinja_jobs.settings import DatabaseSettings
-from tests.databases import Database
+from tests.databases import ROOT, Database
 from tests.sessions import refused
 from tests.waiting import wait_until
 
@@ -153,6 +154,22 @@ def test_the_exporters_role_reads_numbers_and_no_rows(database: Database) -> Non
             database.connect("metrics").execute(statement)
     with refused("42501"):
         database.connect("worker_test").execute("select * from queue_gauges()")
+
+
+def test_the_scalers_query_counts_due_and_running_jobs_and_is_never_null(database: Database) -> None:
+    """KEDA asks as jobbko_metrics, and takes one number."""
+    documents = yaml.safe_load_all((ROOT / "docs" / "examples" / "kubernetes.yaml").read_text())
+    (query,) = [
+        trigger["metadata"]["query"]
+        for document in documents if document["kind"] == "ScaledObject"
+        for trigger in document["spec"]["triggers"]
+    ]  # fmt: skip
+    conn = database.connect("metrics")
+    assert conn.execute(query).fetchall() == [(0,)]
+    database.enqueue("whisper_transcribe", {"path": "a.mp3"})
+    database.enqueue("whisper_transcribe", {"path": "b.mp3"}, status="running", started_at="2026-01-01 00:00+00")
+    database.enqueue("whisper_transcribe", {"path": "c.mp3"}, scheduled_for="2100-01-01 00:00+00")
+    assert conn.execute(query).fetchall() == [(2,)]
 
 
 def test_counts_come_from_partial_indexes(database: Database) -> None:
