@@ -1,6 +1,7 @@
 """A receiver of webhooks on loopback: real sockets, and a behaviour that a test sets for each request."""
 
 import json
+import os
 import socket
 import socketserver
 import threading
@@ -44,7 +45,8 @@ def answering(status: int, body: bytes = b"", **headers: str) -> Behaviour:
 def resetting(_request: Request, connection: socket.socket) -> None:
     """Ends the connection with a reset, not an answer."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-    connection.close()
+    os.close(connection.detach())  # close() would wait for the handler's own files
+    raise ConnectionResetError("nothing was answered here")
 
 
 def dripping(_request: Request, connection: socket.socket) -> None:
