@@ -18,6 +18,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool
 
+from sidelinja_jobs.cli.times import TolerantTimeLoader
 from sidelinja_jobs.errors import SettingsError, translate
 from sidelinja_jobs.queries import load_queries
 from sidelinja_jobs.settings import DatabaseSettings
@@ -149,3 +150,4 @@ def conninfo(settings: DatabaseSettings, name: str) -> str:
 
 async def _configure(connection: _Connection) -> None:
     set_json_loads(msgspec.json.decode, connection)
+    connection.adapters.register_loader("timestamptz", TolerantTimeLoader)

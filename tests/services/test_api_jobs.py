@@ -218,7 +218,12 @@ def test_workers_and_health_are_told(admin_site: AdminSite, api: httpx.Client) -
         "insert into worker (worker_id, job_type, version, host, pid) values ('w1', 'test_job', '1', 'h', 7)"
     )
 
+    admin_site.database.rows("update worker set current_since = 'infinity'")  # by hand: no reader of ours may break
+    admin_site.database.rows(
+        "update job_type set paused_at = '-infinity', paused_until = 'infinity', pause_origin = 'operator'"
+    )
     (worker,) = api.get("/workers").json()["workers"]
+    assert all(kind["is_paused"] for kind in api.get("/job-types").json()["job_types"])
     health = httpx.get(f"{admin_site.url}/api/v1/health")
 
     assert (worker["worker_id"], worker["state"], worker["pid"]) == ("w1", "idle", 7)

@@ -1,5 +1,6 @@
 """What stands below /jobs/{id}: show, result, retry, cancel, priority."""
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -15,48 +16,37 @@ from services.admin.redaction import redact_json, redact_text
 from sidelinja_jobs.errors import RefusedError
 
 _ENDED = ("completed", "error")
+_LARGE = 128 * 1024  # characters of payload and result; more is masked beside the event loop
 
 
 async def show_job(call: Call) -> Answer:
     """All of a job, with secrets masked unless an operator wants to see them."""
-    if call.parameters.reveal:
+    if reveal := call.parameters.reveal:
         check_scope(call.token, "operate")
-    return Answer(await read_job(call, call.job_id, reveal=call.parameters.reveal))
-
-
-async def read_job(call: Call, job_id: UUID, *, reveal: bool = False) -> Job:
-    """All of a job, by one look at the database.
-
-    Raises:
-        ProblemError: there is none.
-    """
     async with call.database.session() as session:
-        row = await session.fetch_one("api_show_job", id=job_id)
+        row = await session.fetch_one("api_show_job", id=call.job_id)
         if row is None:
-            raise _no_job(job_id)
-        runs = await session.fetch_all("api_job_runs", id=job_id)
-        events = await session.fetch_all("api_job_events", id=job_id)
-        reasons = await session.fetch_all("api_job_reasons", id=job_id)
-    fields = summary(row, reveal=reveal) | {
-        "payload": _raw(row["payload"], reveal),
-        "result": _raw(row["result"], reveal),
-        "runs": [run | {"error_msg": _text(run["error_msg"], reveal)} for run in reversed(runs)],
-        "events": events[::-1],
-        "reasons": [Reason(reason=reason["reason"], detail=_raw(reason["detail"], reveal)) for reason in reasons],
-    }
-    return msgspec.convert(fields, Job)
+            raise no_job(call.job_id)
+        runs = await session.fetch_all("api_job_runs", id=call.job_id)
+        events = await session.fetch_all("api_job_events", id=call.job_id)
+        reasons = await session.fetch_all("api_job_reasons", id=call.job_id)
+    if len(row["payload"]) + len(row["result"] or "") > _LARGE:
+        return Answer(await asyncio.to_thread(_whole, row, runs, events, reasons, reveal))
+    return Answer(_whole(row, runs, events, reasons, reveal))
 
 
 async def show_result(call: Call) -> Response:
     """The result alone, as the worker wrote it."""
     row = await call.database.fetch_one("api_job_result", id=call.job_id)
     if row is None:
-        raise _no_job(call.job_id)
+        raise no_job(call.job_id)
     if row["status"] == "error":
         message = redact_text(row["error_msg"] or "")
-        raise ProblemError("job_failed", f"the job ended in error ({row['error_class']}): {message}", "POST …/retry")
+        detail = f"the job ended in error ({row['error_class']}): {message}"
+        raise ProblemError("job_failed", detail, f"POST /jobs/{call.job_id}/retry runs it anew")
     if row["status"] != "completed":
-        raise ProblemError("not_completed", f"the job is {row['status']}", "GET …/wait answers when it has ended")
+        next_step = f"GET /jobs/{call.job_id}/wait answers when it has ended"
+        raise ProblemError("not_completed", f"the job is {row['status']}", next_step)
     return Response(row["result"] or "null", media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
@@ -80,7 +70,18 @@ async def _change(call: Call, query: str, /, **parameters: object) -> Answer:
         async with call.database.acting_as(call.token.actor) as session:
             return Answer(Outcome(outcome=await session.fetch_value(query, **parameters)))
     except RefusedError as error:
-        raise ProblemError("not_possible", str(error), "GET the job to see its state") from error
+        raise ProblemError("not_possible", str(error), f"GET /jobs/{call.job_id} shows its state") from error
+
+
+def _whole(row: Row, runs: list[Row], events: list[Row], reasons: list[Row], reveal: bool) -> Job:
+    fields = summary(row, reveal=reveal) | {
+        "payload": _raw(row["payload"], reveal),
+        "result": _raw(row["result"], reveal),
+        "runs": [run | {"error_msg": _text(run["error_msg"], reveal)} for run in reversed(runs)],
+        "events": events[::-1],
+        "reasons": [Reason(reason=reason["reason"], detail=_raw(reason["detail"], reveal)) for reason in reasons],
+    }
+    return msgspec.convert(fields, Job)
 
 
 def summary(row: Row, *, reveal: bool = False) -> dict[str, Any]:
@@ -103,5 +104,6 @@ def _raw(json_text: str | None, reveal: bool) -> msgspec.Raw:
     return msgspec.Raw((text if reveal else redact_json(text)).encode())
 
 
-def _no_job(job_id: UUID) -> ProblemError:
+def no_job(job_id: UUID) -> ProblemError:
+    """What is told of an id that no job has."""
     return ProblemError("no_such_job", f"there is no job {job_id}", "GET /api/v1/jobs lists those that there are")

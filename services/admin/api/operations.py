@@ -25,6 +25,7 @@ from sidelinja_jobs.log import get_logger
 
 log = get_logger()
 PREFIX = "/api/v1"
+STREAM = "text/event-stream"
 SMALL = 64 * 1024  # bytes of a body without payload
 _UNAVAILABLE = ("the database does not answer", "try again in some seconds")
 

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from services.admin.api import answers, documentation, enqueueing, events, fleet, jobs, listing, manual, shapes, waiting
-from services.admin.api.operations import PREFIX, Operation, docs_path, endpoint, root_path, told
+from services.admin.api.operations import PREFIX, STREAM, Operation, docs_path, endpoint, root_path, told
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -46,7 +46,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/jobs/{id}/wait", "wait_for_job", "Wait for the end of a job", waiting.wait, "read",
-        parameters=shapes.Waiting, gives=answers.Job, problems=("no_such_job", "busy"),
+        parameters=shapes.Waiting, gives=answers.JobSummary, problems=("no_such_job", "busy"),
         description="Answers when the job has ended or the time is up; `has_ended` says which.",
     ),
     Operation(
@@ -73,7 +73,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/events/stream", "stream_events", "Get changes of status as they come", waiting.stream_events, "read",
-        parameters=shapes.EventsFrom, gives=answers.Event, media_type="text/event-stream",
+        parameters=shapes.EventsFrom, gives=answers.Event, media_type=STREAM,
         problems=("busy", "cursor_expired"),
         description="Server-sent events of the type `change`. A client that was cut off sends the last `id` that it "
         "got as the header Last-Event-ID, or as `after`, and goes on there; it may get some changes twice.",
@@ -135,7 +135,7 @@ async def _manual(request: Request) -> Response:
 def _route(operations: Sequence[Operation]) -> Route:
     """One path with all its methods; others are refused here, before a path with a parameter can match."""
     by_method = {operation.method: endpoint(operation) for operation in operations}
-    if "GET" in by_method:
+    if "GET" in by_method and operations[0].media_type != STREAM:
         by_method["HEAD"] = by_method["GET"]
 
     async def run(request: Request) -> Response:

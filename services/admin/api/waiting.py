@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 import msgspec
 from starlette.responses import StreamingResponse
 
+from services.admin.api.answers import JobSummary
 from services.admin.api.bodies import wrong_parameter
 from services.admin.api.events import Look
-from services.admin.api.jobs import read_job
-from services.admin.api.operations import Answer, Call
+from services.admin.api.jobs import no_job, summary
+from services.admin.api.operations import STREAM, Answer, Call
 from services.admin.api.shapes import CURSOR_PATTERN, EventsAfter
 from services.admin.api.watch import Watch
 
@@ -18,10 +19,10 @@ _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 async def wait(call: Call) -> Answer:
     """The job, once it has ended or the time is up: `has_ended` says which."""
-    job = await read_job(call, call.job_id)
+    job = await _read(call)
     if not job.has_ended and call.parameters.timeout:
         await _watch(call).wait_for(job.id, call.parameters.timeout)
-        job = await read_job(call, job.id)
+        job = await _read(call)
     return Answer(job)
 
 
@@ -35,7 +36,7 @@ async def stream_events(call: Call) -> StreamingResponse:
     watch.check_room()
     wanted = EventsAfter(after=after, type=call.parameters.type)
     await watch.check_cursor(wanted)
-    return StreamingResponse(_written(watch, wanted), media_type="text/event-stream", headers=_HEADERS)
+    return StreamingResponse(_written(watch, wanted), media_type=STREAM, headers=_HEADERS)
 
 
 async def _written(watch: Watch, wanted: EventsAfter) -> AsyncIterator[bytes]:
@@ -56,6 +57,13 @@ def _lines(look: Look) -> bytes:
         b"id: %b\nevent: change\ndata: %b\n\n" % (cursor, documents[-1]) if documents else b"id: %b\n\n" % cursor
     )
     return b"".join(parts)
+
+
+async def _read(call: Call) -> JobSummary:
+    row = await call.database.fetch_one("api_list_rows", ids=[call.job_id])
+    if row is None:
+        raise no_job(call.job_id)
+    return msgspec.convert(summary(row), JobSummary)
 
 
 def _watch(call: Call) -> Watch:
