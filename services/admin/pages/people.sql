@@ -34,7 +34,8 @@ select plan.name, left(plan.job_type, 300) as job_type, extract(epoch from plan.
                 where event.id < coalesce((select min(own.id) from job_event as own where own.job_id = run.id),
                                           9223372036854775807)
                 order by event.id desc limit 2000) as past
-         join job_queue as ended on ended.id = past.job_id
+        cross join lateral (  -- one by one, since few of them are of this type
+              select * from job_queue where job_queue.id = past.job_id limit 1) as ended
         where past.job_type = plan.job_type and past.new_status in ('completed', 'error')
           and ended.unique_key = 'schedule:' || plan.name
         order by past.id desc limit 1) as last on true
