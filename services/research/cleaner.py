@@ -21,7 +21,8 @@ from services.research.line import Line
 from services.research.mails import MailHead, read_mail_head
 from services.research.markdown_source import read_markdown
 from services.research.page_head import PageHead, read_head
-from services.research.pages import read_page
+from services.research.pages import Unparsed, parse_page, read_page
+from services.research.paste import Paste, as_text
 from services.research.plain_text import read_plain, split_lines
 from services.research.print_furniture import remove_print_furniture
 from services.research.rendering import Written, clean_text
@@ -43,16 +44,6 @@ from services.research.unwrapping import unwrap
 _NOT_RESTORED = ("fence", "rule", "picture", "empty quotation", "invisible characters")
 MOST_PASSES = 8
 _LEAST_SHARE = 0.4  # of the text's letters: a page that gives less than this beside its own plain text is mistrusted
-
-
-@dataclass(frozen=True)
-class Paste:
-    """What a clipboard held."""
-
-    text: str = ""
-    html: str | None = None
-    source_url: str | None = None
-    pasted_at: datetime | None = None
 
 
 @dataclass
@@ -101,12 +92,11 @@ def _settle(paste: Paste) -> Draft:
 
 def _first_pass(paste: Paste) -> tuple[Draft, str | None]:
     """The draft, and the plain text that it was made of; None of a page."""
-    text = sound(paste.text)
+    text = sound(as_text(paste.text))
     if paste.html is None or not paste.html.strip():
         draft = _pass(_read(text), paste.pasted_at)
         return draft, text if draft.kind in ("plain", "pdf") else None
-    html = sound(paste.html)
-    draft = _pass(_read_page(html, kind_of_page(html)), paste.pasted_at)
+    draft = _pass(_read_page(sound(as_text(paste.html))), paste.pasted_at)
     if text.strip():
         other = _pass(_read(text), paste.pasted_at)
         if _letters(draft) < _LEAST_SHARE * _letters(other):
@@ -127,17 +117,20 @@ def _letters(draft: Draft) -> int:
 def _read(text: str) -> Draft:
     kind = kind_of_text(text)
     if kind in ("html", "fragment"):
-        return _read_page(text, kind)
+        return _read_page(text)
     if kind == "markdown":
         source = read_markdown(text)
         return Draft(kind, source.lines, fields=source.fields)
     return Draft(kind, read_plain(text), warnings=["direction_marks_removed"] if BIDI.search(text) else [])
 
 
-def _read_page(html: str, kind: PasteKind) -> Draft:
-    page = read_page(html)
-    head = read_head(page.parser) if page.parser is not None else PageHead()
-    return Draft(kind, page.lines, head=head, warnings=page.warnings)
+def _read_page(html: str) -> Draft:
+    kind, tree = kind_of_page(html), parse_page(html)
+    if isinstance(tree, Unparsed):
+        return Draft(kind, read_plain(tree.text), warnings=[tree.problem])
+    del html  # as large as all that is read from it
+    lines = read_page(tree)
+    return Draft(kind, lines, head=read_head(tree.parser) if lines else PageHead())
 
 
 def _pass(draft: Draft, pasted_at: datetime | None) -> Draft:

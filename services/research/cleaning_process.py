@@ -1,37 +1,23 @@
-"""The process that reads pastes, seen from both sides: parsers of untrusted text run where they can be killed.
+"""The process that reads pastes, seen from the worker: parsers of untrusted text run where they can be killed.
 
-The worker's side sends a paste and gets the clip as JSON text, so that nothing but bytes is taken from the process.
+The worker sends a paste and gets the clip as JSON text, so that nothing but bytes is taken from the process, and a clip
+that no model describes is stored without having been read.
 """
-
-import ctypes
-from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
-from services.research.cleaner import Paste
-from services.research.clip import Clip, make_clip
+from services.research.memory import keep_large_blocks_apart, return_memory
+from services.research.paste import Clip, Paste
 from services.research.settings import ResearchSettings
 from sidelinja_jobs import ChildDiedError, ChildError, ChildProcess, ChildTimeoutError, PermanentError
 from sidelinja_jobs.errors import HandlerError
 from sidelinja_jobs.metrics import count_child_ends
 
-TARGET = "services.research.cleaning_process:answer"
+TARGET = "services.research.cleaning_answer:answer"
 JOB_TYPE = "research_clip"
-MOST_LINES = 100_000
+SealedClip = dict[str, msgspec.Raw]  # the fields of a clip, as JSON
 _LARGE_LETTERS = 300_000  # a process that read so much is ended at once: the clip, too, takes memory to be written
 _GROWN_BYTES = 64 << 20  # memory that an idle process keeps after a large paste: above this it is renewed
-
-
-def answer(paste: Paste, emit: Callable[[Any], None]) -> bytes:
-    """The process's side: one paste, one clip."""
-    lines = paste.text.count("\n") + paste.text.count("\r")
-    if lines > MOST_LINES:
-        raise PermanentError(
-            f"the text has {lines} lines, at most {MOST_LINES} are taken. Next: paste the part that matters",
-            error_class="too_long",
-        )
-    return msgspec.json.encode(make_clip(paste))
 
 
 class Cleaner:
@@ -39,6 +25,7 @@ class Cleaner:
 
     def __init__(self, settings: ResearchSettings) -> None:
         self._settings = settings
+        keep_large_blocks_apart()
         self._child = ChildProcess(
             TARGET,
             memory_limit_bytes=settings.clean_memory_mb << 20,
@@ -53,7 +40,7 @@ class Cleaner:
         """The process, where one is alive."""
         return self._child.pid
 
-    def clean(self, paste: Paste) -> Clip:
+    def clean(self, paste: Paste) -> SealedClip:
         """The clip of a paste.
 
         Raises:
@@ -62,9 +49,10 @@ class Cleaner:
         """
         self._has_read_much = len(paste.text) + len(paste.html or "") > _LARGE_LETTERS
         if self._has_read_much:
-            _return_memory()
+            return_memory()
         try:
-            clip: Clip = msgspec.json.decode(self._child.call(paste, timeout_seconds=self._settings.clean_seconds))
+            answer = self._child.call(paste, timeout_seconds=self._settings.clean_seconds)
+            clip: SealedClip = msgspec.json.decode(answer, type=SealedClip)
         except ChildTimeoutError as error:
             raise _too_complex(f"cleaning took longer than {self._settings.clean_seconds:g} s") from error
         except ChildDiedError as error:
@@ -89,11 +77,9 @@ class Cleaner:
         self._child.close()
 
 
-def _return_memory() -> None:
-    """Gives back what reading a large payload took and no longer needs, so that the cleaner has room."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc alone has it
-    if trim is not None:
-        trim(0)
+def opened(clip: SealedClip) -> Clip:
+    """The clip itself."""
+    return {name: msgspec.json.decode(value) for name, value in clip.items()}
 
 
 def _too_complex(what: str) -> PermanentError:

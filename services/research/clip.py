@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 from openrouter_client.fence import injection_suspected
 from openrouter_client.language import detect
 from services.research.addresses import addresses_in, web_address
-from services.research.cleaner import Draft, Paste, clean
+from services.research.cleaner import Draft, clean
 from services.research.credits import Credits, names_of, read_credits
 from services.research.dates import find_dates
 from services.research.line import Line
+from services.research.paste import Clip, Paste
 from services.research.rendering import Written, escape, markdown
 from services.research.sites import find_site
 
@@ -20,8 +21,6 @@ SCHEMA_VERSION = 1
 MOST_LINKS = 500
 _SAMPLE = 50_000
 _SEPARATORS = (" | ", " – ", " — ", " - ", " :: ", " · ")
-
-Clip = dict[str, Any]
 
 
 def make_clip(paste: Paste) -> Clip:

@@ -13,12 +13,12 @@ from typing import Any
 from openrouter_client.asking import Answer, LanguageModel
 from openrouter_client.language import detect, is_language
 from openrouter_client.outcomes import KEY_LIMIT, NO_CREDIT, NO_KEY, REFUSED_KEY, TooLongError, TruncatedError
-from services.research.clip import Clip
 from services.research.descriptions import Description, checker, has_summary, read_description
 from services.research.figures import is_said, numbers_in
 from services.research.grounding import Grounder
 from services.research.model_words import ModelWords
 from services.research.paragraphs import Paragraph, divide, number_paragraphs
+from services.research.paste import Clip
 from services.research.payload import ClipPayload
 from services.research.questions import HEAD, OUTPUT_LANGUAGES, Asker, Step, fingerprint, tokens
 from sidelinja_jobs import Context, Job, PauseJobTypeError, PermanentError

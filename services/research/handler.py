@@ -8,9 +8,10 @@ paused for it, since jobs of the other modes need no model.
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, Protocol
 
-from services.research.cleaner import Paste
-from services.research.cleaning_process import Cleaner
-from services.research.clip import Clip
+import msgspec
+
+from services.research.cleaning_process import Cleaner, SealedClip, opened
+from services.research.paste import Clip, Paste
 from services.research.payload import MOST_HTML_BYTES, MOST_TEXT_BYTES, ClipPayload
 from services.research.settings import ResearchSettings
 from sidelinja_jobs import ComeBackLaterError, Context, Job, PauseJobTypeError, PermanentError
@@ -61,26 +62,27 @@ class Researcher:
             _wait_for_model(ctx, problem)
         ctx.progress(0.0, "cleaning")
         try:
-            clip = self._cleaner.clean(Paste(payload.text, payload.html, payload.source_url, payload.pasted_there))
+            sealed = self._cleaner.clean(_paste_of(payload))
         finally:
             self._cleaner.between_jobs()
+        clip: Clip = sealed
         if payload.mode == "full":
-            clip = self._described_or_wait(clip, job, ctx)
+            clip = self._described_or_wait(sealed, job, ctx)
         elif payload.mode == "auto":
-            clip = self._described_if_possible(clip, job, ctx)
+            clip = self._described_if_possible(sealed, job, ctx)
         return {**clip, **payload.ids, "note": payload.note}
 
     @property
     def _problem(self) -> str | None:
         return self._enricher.problem if self._enricher is not None else NO_KEY
 
-    def _described_or_wait(self, clip: Clip, job: Job[ClipPayload], ctx: Context) -> Clip:
+    def _described_or_wait(self, clip: SealedClip, job: Job[ClipPayload], ctx: Context) -> Clip:
         try:
             return self._enrich(clip, job, ctx)
         except PauseJobTypeError as error:
             _wait_for_model(ctx, error.error_class, error)
 
-    def _described_if_possible(self, clip: Clip, job: Job[ClipPayload], ctx: Context) -> Clip:
+    def _described_if_possible(self, clip: SealedClip, job: Job[ClipPayload], ctx: Context) -> Clip:
         """The clip, with a model's fields where one answers in reasonable time: the cleaned text is worth having."""
         if problem := self._problem:
             return _offline(clip, problem)
@@ -101,10 +103,18 @@ class Researcher:
         ctx.log.warning("finished without a model", error_class=reason.error_class, reason=str(reason)[:500])
         return _offline(clip, reason.error_class)
 
-    def _enrich(self, clip: Clip, job: Job[ClipPayload], ctx: Context) -> Clip:
+    def _enrich(self, clip: SealedClip, job: Job[ClipPayload], ctx: Context) -> Clip:
         if self._enricher is None:
             raise RuntimeError("no model was given")
-        return self._enricher.enrich(clip, job, ctx)
+        return self._enricher.enrich(opened(clip), job, ctx)
+
+
+def _paste_of(payload: ClipPayload) -> Paste:
+    """The paste, which the payload then no longer holds: it is needed once, and can be most of the worker's memory."""
+    text, html = payload.text.encode(), payload.html.encode() if payload.html is not None else None
+    for name in ("text", "html"):
+        msgspec.structs.force_setattr(payload, name, "")
+    return Paste(text, html, payload.source_url, payload.pasted_there)
 
 
 def _require_size(name: str, text: str, most: int) -> None:
@@ -116,11 +126,11 @@ def _require_size(name: str, text: str, most: int) -> None:
         )
 
 
-def _offline(clip: Clip, problem: str) -> Clip:
+def _offline(clip: SealedClip, problem: str) -> Clip:
     """The clip as it is, saying that no model described it, and why where that is not for want of a key."""
     why = [] if problem == NO_KEY else [_WHY.get(problem, f"llm_failed: {problem}")]
-    warnings = [*clip["quality"]["warnings"], NO_MODEL, *why]
-    return {**clip, "quality": {**clip["quality"], "warnings": warnings}}
+    quality = msgspec.json.decode(clip["quality"])
+    return {**clip, "quality": {**quality, "warnings": [*quality["warnings"], NO_MODEL, *why]}}
 
 
 def _wait_for_model(ctx: Context, problem: str, error: PauseJobTypeError | None = None) -> NoReturn:

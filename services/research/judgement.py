@@ -82,7 +82,7 @@ def _judge_long(text: str) -> Judgement:
     return Judgement(fold(text[:_LONGEST_JUDGED]), is_sentence=" " in text, consent_words=consent)
 
 
-@lru_cache(maxsize=131072)  # more than a text may have lines
+@lru_cache(maxsize=65536)  # more than a paste may have lines
 def _judge_short(text: str) -> Judgement:
     folded = fold(text)
     words = folded.count(" ") + 1

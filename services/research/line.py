@@ -4,10 +4,16 @@ A line is changed in place from reading to rendering; it keeps what it was in th
 to it can be told and undone.
 """
 
+from collections.abc import Sized
 from dataclasses import dataclass
 from typing import Literal
 
+MOST_LINES = 50_000  # that hold anything; more would not find room in the memory that the cleaner has
 LineKind = Literal["text", "heading", "item", "row", "quote", "code"]
+
+
+class TooManyLinesError(ValueError):
+    """A paste has more lines than are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +69,9 @@ class Line:
     def sources(self) -> tuple[tuple[int, str], ...]:
         """Number and text of every line of the paste that this one was made of."""
         return ((self.number, self.source), *self.parts)
+
+
+def require_room(lines: Sized) -> None:
+    """Raises: TooManyLinesError: there are more lines than are taken."""
+    if len(lines) > MOST_LINES:
+        raise TooManyLinesError(f"the paste has more than {MOST_LINES} lines")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from selectolax.lexbor import LexborNode
 
-from services.research.line import Anchor, Line
+from services.research.line import Anchor, Line, require_room
 from services.research.markup_zones import Zone, zone_of
 
 _SKIPPED_NAMES = (
@@ -239,6 +239,7 @@ class PageWalk:
         if self._prefix and line.kind in ("text", "quote"):
             self._make_item(line)
         self.lines.append(line)
+        require_room(self.lines)
         self._line_zones.append(self._zones)
         self._has_gap = False
 

@@ -5,7 +5,7 @@ tags) is read as text with the tags cut out instead.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
@@ -14,7 +14,7 @@ from services.research.characters import clean_characters
 from services.research.line import Anchor, Line
 from services.research.mojibake import has_broken_signs
 from services.research.page_walk import PageWalk
-from services.research.plain_text import arrange, read_plain
+from services.research.plain_text import arrange
 
 MOST_TAGS = 250_000
 DEEPEST = 400
@@ -29,30 +29,39 @@ _FLAT_NAMES = (
 _FLAT = frozenset(_FLAT_NAMES.split())
 
 
-@dataclass
-class Page:
-    """What was read of a page."""
+@dataclass(frozen=True)
+class Tree:
+    """A parsed page, and what its text as a whole says."""
 
-    lines: list[Line]
-    parser: Any = None  # the tree, for what the head says; None where the page was read as text
-    warnings: list[str] = field(default_factory=list)
+    parser: Any
+    others_are_broken: bool
 
 
-def read_page(html: str) -> Page:
-    """The visible lines of a page."""
+@dataclass(frozen=True)
+class Unparsed:
+    """A page that would make the parser slow: its text with the tags cut out, and why."""
+
+    text: str
+    problem: str
+
+
+def parse_page(html: str) -> Tree | Unparsed:
+    """The tree of a page."""
     html = _CLIPBOARD_HEADER.sub("", html, count=1)
     if problem := _trouble(html):
-        return Page(read_plain(_CUT.sub("\n", html)), warnings=[problem])
-    parser = LexborHTMLParser(html)
-    root = parser.root
+        return Unparsed(_CUT.sub("\n", html), problem)
+    return Tree(LexborHTMLParser(html), has_broken_signs(html))
+
+
+def read_page(tree: Tree) -> list[Line]:
+    """The visible lines of a page."""
+    root = tree.parser.root
     if root is None:
-        return Page([])
+        return []
     walk = PageWalk()
     walk.run(root)
     walk.drop_doubtful_zones()
-    others_are_broken = has_broken_signs(html)
-    lines = [line for line in walk.lines if _clean(line, others_are_broken=others_are_broken)]
-    return Page(arrange(lines), parser)
+    return arrange(line for line in walk.lines if _clean(line, others_are_broken=tree.others_are_broken))
 
 
 def _trouble(html: str) -> str | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from services.research.clip import Clip
+from services.research.paste import Clip
 from services.research.questions import tokens
 
 MOST_LETTERS = 3000  # of a paragraph; a longer one gets several numbers

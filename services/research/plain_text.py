@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from services.research.characters import LINE_END, clean_characters
-from services.research.line import Line
+from services.research.line import Line, require_room
 from services.research.mojibake import has_broken_signs
 
 ITEM = re.compile(
@@ -76,7 +76,10 @@ def _raw_lines(rows: Iterable[str], *, others_are_broken: bool) -> Iterator[Line
 
 def arrange(lines: Iterable[Line]) -> list[Line]:
     """Tells items, rows and quotations by the lines' own text, and makes white space plain."""
-    arranged = list(lines)
+    arranged: list[Line] = []
+    for line in lines:
+        arranged.append(line)
+        require_room(arranged)
     for position, line in enumerate(arranged):
         if line.kind == "code":
             continue

@@ -59,7 +59,7 @@ _ADDRESSES: tuple[tuple[Needs, re.Pattern[str]], ...] = tuple(
         r"^\W{0,4}(?:system|assistant|systemmelding)\s*:",
     )
 )
-_LONGEST_PIECE, _OVERLAP = 20_000, 300
+_LONGEST_PIECE, _OVERLAP, _PART = 20_000, 300, 200_000
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,10 @@ def injection_suspected(text: str) -> bool:
     """Whether a text seems to speak to a model, in bokmål, nynorsk or English. A note for people, nothing more."""
     if _TEMPLATE_TOKEN.search(text):
         return True
+    return any(_speaks_to_a_model(part) for part in _parts(text))
+
+
+def _speaks_to_a_model(text: str) -> bool:
     folded = fold_case(text)
     wanted = [(needs, address) for needs, address in _ADDRESSES if holds(needs, folded)]
     if not wanted:
@@ -114,6 +118,15 @@ def injection_suspected(text: str) -> bool:
             if holds(needs, folded_line) and any(address.search(piece) for piece in _pieces(line)):
                 return True
     return False
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Some lines at a time: folding takes several times the memory of what is folded."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + _PART) + 1 or len(text)
+        yield text[start:end]
+        start = end
 
 
 def _pieces(line: str) -> Iterator[str]:

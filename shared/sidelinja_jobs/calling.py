@@ -64,6 +64,8 @@ class Caller:
                 error_class="payload_too_large",
             )
         try:
-            return decode_payload(claim.payload_text, self._decoder)
+            payload = decode_payload(claim.payload_text, self._decoder)
         except (RefusedError, msgspec.MsgspecError, RecursionError) as error:
             raise PermanentError(f"payload does not fit {job_type}: {error}", error_class="bad_payload") from error
+        msgspec.structs.force_setattr(claim, "payload_text", "")  # read once, and as large as the payload itself
+        return payload

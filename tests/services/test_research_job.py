@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import psutil
 import pytest
 
 from services.research.clip import restore_lines
@@ -131,7 +130,7 @@ def test_job_that_waited_for_a_model_most_of_a_day_ends_and_says_what_is_missing
     [
         ({"text": "et ord " * 150_000}, "too_long", "text has 1050000 bytes"),
         ({"html": "<p>et ord</p>" * 400_000}, "too_long", "html has 5200000 bytes"),
-        ({"text": "a b\n" * 110_000}, "too_long", "110000 lines"),
+        ({"text": "a b\n" * 110_000}, "too_long", "more than 50000 lines"),
     ],
 )
 def test_paste_over_its_limit_ends_at_once_with_what_to_do(
@@ -168,24 +167,6 @@ def test_paste_that_takes_too_long_is_killed_and_the_next_one_is_cleaned(researc
 
     assert job["error_class"] == "too_complex"
     assert after["result"]["clean_text"] == "Et avsnitt om havn og kai."
-
-
-def test_worker_and_its_child_stay_below_200_mb_over_large_pastes(research: Research) -> None:
-    worker = research.start()
-    sentence = "Det er fylkesrådet som nå legger fram en ny avtale med rederiet, og den gjelder fra {} av. "
-    text = "\n\n".join(sentence.format(number) * 4 for number in range(2600))
-    html = "".join(f"<p>{sentence.format(number) * 4}</p>" for number in range(12_000))
-    peak = 0
-
-    for payload in ({"text": text[:950_000]}, {"html": html[:4_800_000]}, {"text": "kort tekst om en kai"}):
-        job = research.enqueue(**payload)
-        while research.database.value("select status from job_queue where id = %s", job) in ("pending", "running"):
-            family = [psutil.Process(worker.pid), *worker.children()]
-            peak = max(peak, sum(process.memory_info().rss for process in family if process.is_running()))
-        research.wait(job)
-
-    print(f"peak of worker and child {peak >> 20} MB")
-    assert peak < 200 << 20
 
 
 @pytest.fixture

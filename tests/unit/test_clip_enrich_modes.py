@@ -12,18 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openrouter_client.outcomes import TooLongError
-from services.research.cleaner import Paste
-from services.research.clip import Clip, make_clip
+from services.research.clip import make_clip
 from services.research.descriptions import read_description
 from services.research.grounding import Grounder
 from services.research.handler import Researcher
 from services.research.model_words import ModelWords
 from services.research.paragraphs import number_paragraphs
+from services.research.paste import Clip, Paste
 from services.research.payload import ClipPayload
 from services.research.questions import HEAD
 from services.research.settings import ResearchSettings
 from sidelinja_jobs import ComeBackLaterError, Job, PauseJobTypeError, PermanentError, RetryLaterError
 from sidelinja_jobs.errors import HandlerError
+from sidelinja_jobs.json_text import encode_result
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -71,7 +72,9 @@ def cleaned() -> Iterator[Researcher]:
 
 def handle(researcher: Researcher, enricher: Failing, ctx: Ctx, *args: Any) -> dict[str, Any]:
     researcher._enricher = enricher
-    return researcher.handle(job(*args), ctx)  # type: ignore[arg-type]
+    stored = encode_result(researcher.handle(job(*args), ctx))  # type: ignore[arg-type]
+    result: dict[str, Any] = json.loads(bytes(stored))
+    return result
 
 
 @pytest.mark.parametrize(
