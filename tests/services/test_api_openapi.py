@@ -15,8 +15,9 @@ from services.admin.api.documentation import openapi
 from services.admin.api.problems import KINDS
 from services.admin.api.routes import OPERATIONS, routes
 from tests.databases import ROOT
-from tests.services.admin_site import AdminSite
+from tests.services.admin_site import AdminSite, logged_in_page
 from tests.services.api_client import make_token
+from tests.services.test_admin_crawl import invalid, look_at
 
 # A rule that no schema can say (a type that nobody works, a year that the database does not take, 280.0 for a whole
 # number) may refuse what fits the schema; every other operation takes whatever fits.
@@ -112,3 +113,13 @@ def test_document_and_manual_are_open_and_say_nothing_of_this_installation(admin
     assert {link for link in re.findall(r'href="#([^"]+)"', manual)} <= set(ids)
     assert "<script" not in manual
     assert all(f"{operation.method} {operation.path}" in manual for operation in OPERATIONS)
+
+
+def test_the_manual_is_valid_and_can_be_read_by_everybody(browser: Any, admin_site: AdminSite, tmp_path: Path) -> None:
+    with logged_in_page(browser, admin_site, account=None) as page:
+        answer = page.goto("/api/v1/docs")
+        (tmp_path / "manual.html").write_text(f"{answer.text()}<!-- /api/v1/docs -->")
+        found = look_at(page, "/api/v1/docs", [(1280, "light"), (320, "dark")])
+
+    assert found == []
+    assert invalid(tmp_path) == []
