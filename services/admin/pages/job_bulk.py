@@ -23,7 +23,8 @@ from services.admin.rendering import render, speech
 
 BATCH = 500
 REQUEST_SECONDS = 20.0
-MOST_COUNTED = 10_000  # of jobs whose texts are searched; others are counted whatever their number
+MOST_COUNTED = 10_000  # of jobs that no index counts; others are counted whatever their number
+CANCELLED = "cancelled"  # no failure: in no group
 
 
 @operator_only
@@ -86,8 +87,21 @@ def _asked(request: Request) -> tuple[str, JobFilter]:
 
 async def _count(database: Database, wanted: JobFilter, as_of: datetime) -> tuple[int, bool]:
     """How many jobs, and whether there may be more."""
-    if not wanted.text:
-        return int(await database.fetch_value("jobs_counted", **wanted.parameters(as_of))), False
+    if wanted.text or wanted.worker or wanted.id_prefix or wanted.since or wanted.until:
+        return await _walked(database, wanted, as_of)
+    count = 0
+    parameters = wanted.parameters()
+    if "error" in wanted.statuses:
+        if wanted.error_class == CANCELLED or (wanted.is_group and wanted.error_class):
+            return await _walked(database, wanted, as_of)
+        query = "count_group" if wanted.is_group else "count_class" if wanted.error_class else "count_errors"
+        count += await database.fetch_value(query, **parameters)
+    if set(wanted.statuses) - {"error"} and not wanted.is_group:
+        count += await database.fetch_value("count_unfinished", **parameters)
+    return count, False
+
+
+async def _walked(database: Database, wanted: JobFilter, as_of: datetime) -> tuple[int, bool]:
     count = 0
     async for ids in each_batch(database, wanted, 2000, as_of=as_of):
         count += len(ids)

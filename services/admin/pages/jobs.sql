@@ -107,20 +107,19 @@ select id, created_at
  order by created_at desc, id desc
  limit %(limit)s
 
--- name: jobs_small_size
--- Rows of such a set with the bytes of their payloads, counted to one more than one would read.
-select count(*) as rows, coalesce(sum(bytes), 0)::bigint as bytes
-  from (select pg_column_size(payload) as bytes from job_queue
+-- name: jobs_small_rows
+-- How many rows such a set has, counted to one more than one would read.
+select count(*) as rows
+  from (select from job_queue
          where %(small)s = 'waiting' and status in ('pending', 'retry')
            and (%(types)s::text[] is null or job_type = any (%(types)s))
         union all
-        select pg_column_size(payload) from job_queue where %(small)s = 'waiting' and status = 'running'
+        select from job_queue where %(small)s = 'waiting' and status = 'running'
         union all
-        select pg_column_size(payload) from job_queue
-         where %(small)s = 'group' and error_fingerprint = %(fingerprint)s
+        select from job_queue where %(small)s = 'group' and error_fingerprint = %(fingerprint)s
         union all
-        select pg_column_size(payload) from job_queue where %(small)s = 'ids' and id between %(lower)s and %(upper)s
-        limit %(scan)s + 1) as job
+        select from job_queue where %(small)s = 'ids' and id between %(lower)s and %(upper)s
+        limit %(small_rows)s + 1) as job
 
 -- name: jobs_rows
 -- What a list shows of these jobs. Texts are cut here; of a large payload nothing is read.
@@ -135,24 +134,34 @@ select job.id, left(job.job_type, 200) as job_type, job.status::text as status, 
  where job.id = any (%(ids)s::uuid[])
  order by job.created_at desc, job.id desc
 
--- name: jobs_counted
--- Exactly, without reading what has completed. For filters whose every part stands in an index or is cheap to read.
-select count(*) as jobs
-  from (select job_type, status, error_class, error_fingerprint, worker_id, created_at, id from job_queue
-         where 'error' = any (%(statuses)s::text[]) and status = 'error'
-        union all
-        select job_type, status, error_class, error_fingerprint, worker_id, created_at, id from job_queue
-         where %(statuses)s::text[] && '{pending,retry}' and status in ('pending', 'retry')
-        union all
-        select job_type, status, error_class, error_fingerprint, worker_id, created_at, id from job_queue
-         where 'running' = any (%(statuses)s::text[]) and status = 'running') as job
- where created_at >= %(since)s and created_at < %(until)s
-   and (%(types)s::text[] is null or job_type = any (%(types)s))
-   and status = any (%(statuses)s::job_status[])
-   and (%(error_class)s::text is null or error_class = %(error_class)s)
-   and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
-   and (%(worker)s::text is null or strpos(worker_id, %(worker)s) > 0)
-   and (%(lower)s::uuid is null or id between %(lower)s and %(upper)s)
+-- name: count_errors
+-- The four counts are exact, and each but the last is made of an index alone.
+select count(*) from job_queue
+ where status = 'error' and (%(types)s::text[] is null or job_type = any (%(types)s))
+
+-- name: count_group
+select count(*) from job_queue
+ where error_fingerprint = %(fingerprint)s and (%(types)s::text[] is null or job_type = any (%(types)s))
+
+-- name: count_class
+-- A fingerprint is of one class, so that one job of each group tells it.
+select coalesce(sum(grouped.jobs), 0)::bigint
+  from (select error_fingerprint as fingerprint, count(*) as jobs
+          from job_queue
+         where error_fingerprint is not null and (%(types)s::text[] is null or job_type = any (%(types)s))
+         group by error_fingerprint) as grouped,
+       lateral (select error_class from job_queue where error_fingerprint = grouped.fingerprint limit 1) as example
+ where example.error_class = %(error_class)s
+
+-- name: count_unfinished
+select (select count(*) from job_queue
+         where status in ('pending', 'retry') and status = any (%(statuses)s::job_status[])
+           and (%(types)s::text[] is null or job_type = any (%(types)s))
+           and (%(error_class)s::text is null or error_class = %(error_class)s))
+       + (select count(*) from job_queue
+           where status = 'running' and status = any (%(statuses)s::job_status[])
+             and (%(types)s::text[] is null or job_type = any (%(types)s))
+             and (%(error_class)s::text is null or error_class = %(error_class)s))
 
 -- name: jobs_now
 -- The database's clock decides which jobs there are.
