@@ -26,6 +26,7 @@ SCHEMA_VERSION = 24  # the newest file of db/init that this code needs
 LOGIN_REFUSED_TEXTS = ("password authentication failed", "no password supplied")  # where libpq gives no SQLSTATE
 PASSING_CLASSES = ("08", "53", "57")  # connection, insufficient resources, operator intervention
 READ_ONLY = "25006"  # after a failover to a standby
+PREPARE_AFTER = 5  # executions of a statement, psycopg's own default
 CANCEL_SECONDS = 2.0  # for the request to cancel a statement
 LOGIN_REFUSED = ("28P01", "28000")  # invalid_password, invalid_authorization_specification
 
@@ -42,6 +43,7 @@ class QueueConnection(psycopg.Connection[dict[str, Any]]):
     """A connection whose statements have a deadline, None for none."""
 
     deadline_seconds: float | None = None
+    is_pooled = False  # a pooler stands between: nothing holds for longer than a transaction
 
     # psycopg runs every exchange with the server through wait(), which knows a timeout but is never given one.
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
@@ -86,7 +88,13 @@ def connect(settings: DatabaseSettings, *, name: str, deadline_seconds: float | 
             "DATABASE_URL is no connection string; expected postgresql://ROLE@HOST:5432/NAME"
         ) from error
     try:
-        conn = QueueConnection.connect(conninfo, autocommit=True, row_factory=dict_row)
+        conn = QueueConnection.connect(
+            conninfo,
+            autocommit=True,
+            row_factory=dict_row,
+            # A prepared statement belongs to a session, which behind a pooler is another one with each transaction.
+            prepare_threshold=None if settings.is_pooled else PREPARE_AFTER,
+        )
     except psycopg.OperationalError as error:
         if error.sqlstate in LOGIN_REFUSED or any(text in str(error) for text in LOGIN_REFUSED_TEXTS):
             raise SettingsError(
@@ -96,6 +104,7 @@ def connect(settings: DatabaseSettings, *, name: str, deadline_seconds: float | 
         raise
     set_json_loads(msgspec.json.decode, conn)
     conn.deadline_seconds = deadline_seconds
+    conn.is_pooled = settings.is_pooled
     return conn
 
 

@@ -201,13 +201,15 @@ def beat_worker(conn: QueueConnection, worker_id: str) -> bool:
 
 
 def listen_ready(conn: QueueConnection) -> None:
-    """Notifications about jobs that are due, to workers that sleep; the payload is a job type."""
-    conn.execute(_SQL["listen_ready"])
+    """Notifications about jobs that are due, to workers that sleep; the payload is a job type. None behind a pooler."""
+    if not conn.is_pooled:  # it would listen for whoever gets the session next
+        conn.execute(_SQL["listen_ready"])
 
 
 def listen_cancel(conn: QueueConnection) -> None:
-    """Notifications about running jobs to cancel; the payload is a worker id."""
-    conn.execute(_SQL["listen_cancel"])
+    """Notifications about running jobs to cancel; the payload is a worker id. None behind a pooler: heartbeats tell."""
+    if not conn.is_pooled:
+        conn.execute(_SQL["listen_cancel"])
 
 
 def unregister(conn: QueueConnection, worker_id: str) -> None:

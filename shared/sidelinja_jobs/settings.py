@@ -129,6 +129,11 @@ class DatabaseSettings:
         "DB_TIMEOUT_SECONDS", default=10.0, minimum=0.5, help="no answer for this long = connection lost"
     )
 
+    @property
+    def is_pooled(self) -> bool:
+        """Whether a pooler stands between that gives each transaction another session. Made for workers alone."""
+        return False
+
 
 @dataclass(frozen=True)
 class WorkerSettings(DatabaseSettings):
@@ -136,8 +141,14 @@ class WorkerSettings(DatabaseSettings):
 
     poll_seconds: float = setting("POLL_SECONDS", default=1.0, minimum=0.05, maximum=3600, help="between polls")
     listen: bool = setting("LISTEN", default=True, help="false: rely on polls alone, no wake-up by NOTIFY")
+    pooler: bool = setting("POOLER", default=False, help="true: DATABASE_URL names a pooler in transaction mode")
     metrics_port: int = setting("METRICS_PORT", default=9100, minimum=0, maximum=65535, help="0 = no metrics")
     metrics_host: str = setting("METRICS_HOST", default="0.0.0.0", help="address of the metrics")  # noqa: S104
     health_file: Path = setting("HEALTH_FILE", default=Path("/tmp/healthy"), help="touched while well")  # noqa: S108
     log_format: str = setting("LOG_FORMAT", default="auto", choices=("auto", "json", "console"))
     log_level: str = setting("LOG_LEVEL", default="info", choices=("debug", "info", "warning", "error"))
+
+    @property
+    def is_pooled(self) -> bool:
+        """As POOLER says."""
+        return self.pooler

@@ -25,6 +25,7 @@ FIXED = {
     "OUTPUT_ROOT": "a mount of compose.yaml",
     "MODEL_ROOT": "a mount of compose.yaml",
     "STATS_LOG_ROOT": "a mount of compose.yaml",
+    "POOLER": "the stack has none",
     "METRICS_HOST": "inside the container",
     "METRICS_PORT": "Prometheus looks there",
     "HEALTH_FILE": "the health check looks there",
