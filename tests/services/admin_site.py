@@ -31,7 +31,7 @@ PASSWORD = "hemmelig-nok"
 # N = 2^4 in place of 2^14: the cost stands in the hash, so that a test need not pay it.
 CHEAP_HASH = "scrypt$4$8$1$AAAAAAAAAAAAAAAAAAAAAA==$"
 COOKIE = "jobbko_session"
-CHROMIUM = ("--no-sandbox", "--host-resolver-rules=MAP jobs.lan 127.0.0.1")
+CHROMIUM = ("--no-sandbox", "--host-resolver-rules=MAP *.lan 127.0.0.1")
 
 
 def cheap_hash(password: str) -> str:
