@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -10,11 +11,19 @@ import pytest
 from services.admin.api.problems import KINDS
 from services.admin.api.routes import OPERATIONS
 from services.admin.api.tokens import Failures, new_token
-from tests.databases import Database
+from tests.databases import Database, Server, each_database
 from tests.services.admin_site import AdminSite, admin_site_with
 from tests.services.api_client import api_client, make_token
 
 EXAMPLE = {"{id}": "8c1d5d0e-5c5e-4f0a-9f0e-0d7f1c9a0001", "{name}": "test_job"}
+
+
+@pytest.fixture(scope="module")
+def site(server: Server) -> Iterator[AdminSite]:
+    """One for all tests that leave nothing behind but tokens."""
+    for database in each_database(server):
+        with admin_site_with(database) as running:
+            yield running
 
 
 def path_of(path: str) -> str:
@@ -23,21 +32,21 @@ def path_of(path: str) -> str:
     return path
 
 
-def test_no_operation_answers_without_a_token_but_health(admin_site: AdminSite) -> None:
+def test_no_operation_answers_without_a_token_but_health(site: AdminSite) -> None:
     """Neither does a session of an operator help: cookies are not looked at."""
     assert {operation.name for operation in OPERATIONS if operation.scope is None} == {"tell_health"}
     for operation in OPERATIONS:
         if operation.scope is None:
             continue
-        for client in (admin_site.nobody, admin_site.operator):
+        for client in (site.nobody, site.operator):
             answer = client.request(operation.method, f"/api/v1{path_of(operation.path)}", json={})
             assert (answer.status_code, answer.json()["code"]) == (401, "no_token"), operation.name
             assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_a_token_may_do_what_its_scopes_say_and_nothing_else(admin_site: AdminSite) -> None:
+def test_a_token_may_do_what_its_scopes_say_and_nothing_else(site: AdminSite) -> None:
     for scope in ("enqueue", "read", "operate"):
-        with api_client(admin_site, scope, name=scope) as client:
+        with api_client(site, scope, name=scope) as client:
             for operation in OPERATIONS:
                 if operation.scope and operation.scope != scope:
                     answer = client.request(operation.method, path_of(operation.path), json={})
@@ -135,8 +144,8 @@ BAD_BODIES: list[tuple[str, str, str]] = [
 ]  # fmt: skip
 
 
-def test_bad_bodies_are_refused_with_their_field(admin_site: AdminSite) -> None:
-    with api_client(admin_site) as api:
+def test_bad_bodies_are_refused_with_their_field(site: AdminSite) -> None:
+    with api_client(site, name="bad bodies") as api:
         for body, code, field in BAD_BODIES:
             answer = api.post("/jobs", content=body.encode(), headers={"Content-Type": "application/json"})
             problem = answer.json()
@@ -147,7 +156,7 @@ def test_bad_bodies_are_refused_with_their_field(admin_site: AdminSite) -> None:
             assert [error["field"] for error in problem.get("errors", [])][:1] == ([field] if field else []), problem
             assert len(answer.content) < 5000
 
-        assert admin_site.database.value("select count(*) from job_queue") == 0
+        assert site.database.value("select count(*) from job_queue") == 0
 
 
 OTHER_BODIES: list[tuple[bytes, dict[str, str], str]] = [
@@ -161,23 +170,23 @@ OTHER_BODIES: list[tuple[bytes, dict[str, str], str]] = [
 ]
 
 
-def test_bodies_of_other_kinds_are_refused(admin_site: AdminSite) -> None:
-    with api_client(admin_site) as api:
+def test_bodies_of_other_kinds_are_refused(site: AdminSite) -> None:
+    with api_client(site, name="other bodies") as api:
         for content, headers, code in OTHER_BODIES:
             answer = api.post(f"/jobs/{EXAMPLE['{id}']}/cancel", content=content, headers=headers)
             assert (answer.status_code, answer.json()["code"]) == (KINDS[code].status, code), content[:100]
 
 
 @pytest.mark.parametrize("framing", ["Content-Length: 1000000000", "Transfer-Encoding: chunked"])
-def test_a_body_over_the_limit_is_cut_off_early(admin_site: AdminSite, framing: str) -> None:
+def test_a_body_over_the_limit_is_cut_off_early(site: AdminSite, framing: str) -> None:
     """The answer comes long before the end."""
-    token = make_token(admin_site)
+    token = make_token(site, name=framing[:7])
     head = (
         f"POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
         f"Content-Type: application/json\r\n{framing}\r\n\r\n"
     )
     chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
-    with socket.create_connection(("127.0.0.1", admin_site.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=20) as connection:
         connection.sendall(head.encode())
         for _ in range(17):
             connection.sendall(chunk)
@@ -189,9 +198,9 @@ def test_a_body_over_the_limit_is_cut_off_early(admin_site: AdminSite, framing: 
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["code"] == "body_too_large"
 
 
-def test_paths_and_methods_that_there_are_none_of_get_a_problem_too(admin_site: AdminSite) -> None:
+def test_paths_and_methods_that_there_are_none_of_get_a_problem_too(site: AdminSite) -> None:
     def code(method: str, path: str) -> tuple[int, Any]:
-        answer = httpx.request(method, f"{admin_site.url}/api/v1{path}")
+        answer = httpx.request(method, f"{site.url}/api/v1{path}")
         return answer.status_code, answer.json().get("code")
 
     assert code("GET", "/nothing") == (404, "no_such_path")
@@ -200,7 +209,7 @@ def test_paths_and_methods_that_there_are_none_of_get_a_problem_too(admin_site: 
     assert code("GET", "/%0A") == (404, "no_such_path")
     assert code("GET", "/jobs/x%0A/result") == (401, "no_token")
     assert code("DELETE", "/jobs") == (405, "method_not_allowed")
-    allowed = httpx.delete(f"{admin_site.url}/api/v1/jobs").headers["allow"]
+    allowed = httpx.delete(f"{site.url}/api/v1/jobs").headers["allow"]
     assert {"GET", "POST"} <= {method.strip() for method in allowed.split(",")}
 
 
