@@ -35,12 +35,14 @@ class FixedHeaders:
         if root_path and not f"{scope['path']}/".startswith(f"{root_path}/"):
             scope["path"] = root_path + scope["path"]  # the proxy took it away; ASGI wants it there
 
+        is_static = scope["path"].startswith(f"{root_path}/static/")  # asked again each time, sent when it has changed
+
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
                     headers[name] = value
-                headers.setdefault("Cache-Control", "no-store")
+                headers.setdefault("Cache-Control", "no-cache" if is_static else "no-store")
             await send(message)
 
         host = host_name(Headers(scope=scope).get("host", ""))

@@ -109,6 +109,10 @@ def test_every_response_has_the_policy(shared_admin_site: AdminSite) -> None:
         assert answer.headers["referrer-policy"] == "same-origin"
         assert "server" not in answer.headers
     assert answers[0].headers["cache-control"] == "no-store"
+    style = answers[2]
+    assert style.headers["cache-control"] == "no-cache"
+    again = shared_admin_site.nobody.get("/static/style.css", headers={"If-None-Match": style.headers["etag"]})
+    assert again.status_code == 304
 
 
 def test_a_fault_of_ours_is_a_page_with_the_policy_and_tells_nothing(
