@@ -14,6 +14,9 @@ from starlette.requests import Request
 from services.admin.access.origin import client_address
 from services.admin.api.problems import ProblemError
 from services.admin.api.tokens import Failures, Token, digest, has_form
+from sidelinja_jobs.log import get_logger
+
+log = get_logger()
 
 _NEXT = "send the header Authorization: Bearer jobbko_…; `jobs token add` makes a token"
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="jobbko"'}
@@ -35,7 +38,7 @@ class TokenCheck:
         `accepts_basic`: also as the password of HTTP Basic, for programs such as feed readers that know no other way.
 
         Raises:
-            Problem: there is none, it is not valid, or this address sent too many that were not.
+            ProblemError: there is none, it is not valid, or this address sent too many that were not.
         """
         text = _sent_token(request, accepts_basic)
         address = client_address(request, request.app.state.settings)
@@ -51,6 +54,7 @@ class TokenCheck:
         if token is None:
             self._known.discard(fingerprint)
             self.failures.add(address)
+            log.warning("token refused", address=address, path=request.url.path)
             raise ProblemError(
                 "wrong_token",
                 "the token is unknown, expired or revoked",

@@ -49,7 +49,7 @@ class Call:
         """The id in the path.
 
         Raises:
-            Problem: it is none.
+            ProblemError: it is none.
         """
         try:
             return msgspec.convert(self.request.path_params["id"], UUID)
