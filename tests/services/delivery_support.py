@@ -11,7 +11,7 @@ from tests.worker_processes import WorkerProcess, WorkerProcesses
 
 QUICK = {
     "DELIVERY_RETRY_SECONDS": "0.1",
-    "DELIVERY_TIMEOUT_SECONDS": "1",
+    "DELIVERY_TIMEOUT_SECONDS": "15",
     "DELIVERY_WEBHOOK_SECRET": SECRET,
     "POLL_SECONDS": "0.05",
 }

@@ -126,8 +126,12 @@ class Receiver:
         return f"http://127.0.0.1:{self.port}/hooks/jobbko"
 
     def events_of(self, job_id: object) -> list[str]:
-        """The statuses that arrived and were taken, in order, repetitions too."""
-        return [one["data"]["new_status"] for one in list(self.accepted) if one["subject"] == str(job_id)]
+        """The statuses that arrived and were taken, in order, without repetitions."""
+        found: dict[int, str] = {}
+        for one in list(self.accepted):
+            if one["subject"] == str(job_id):
+                found.setdefault(one["data"]["event_id"], one["data"]["new_status"])
+        return list(found.values())
 
     def first_ids(self) -> dict[str, list[int]]:
         """Ids of the events that were taken by job, in the order of their first arrival."""

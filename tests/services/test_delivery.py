@@ -43,7 +43,7 @@ def test_jobs_whose_events_fail_hold_up_no_other_and_come_in_order_later(
     failing = [database.enqueue() for _ in troubles]
     receiver.by_job = {str(job_id): trouble for job_id, trouble in zip(failing, troubles, strict=True)}
     database.rows("delete from job_event")
-    forwarders.start(receiver)
+    forwarders.start(receiver, DELIVERY_TIMEOUT_SECONDS="1")
     for status in ("running", "completed"):
         database.rows("update job_queue set status = %s::job_status where id = any(%s)", status, failing)
     (other,) = run_jobs(database)
@@ -197,7 +197,10 @@ def test_only_the_types_and_changes_that_are_asked_for_leave(
         database.rows("update job_queue set status = %s::job_status where id = %s", status, wanted)
     last = database.enqueue("other_job", status="error")
 
-    wait_until(lambda: receiver.events_of(last) == ["error"], what="the last event")
-    assert receiver.events_of(wanted) == ["running"]
+    wait_until(lambda: len(receiver.accepted) == 2, what="the two that are wanted")
+    assert (receiver.events_of(wanted), receiver.events_of(last)) == (["running"], ["error"])
+    wait_until(
+        lambda: database.value("select cursor_id from event_sink") == database.value("select max(id) from job_event")
+    )
     assert len(receiver.requests) == 2
     assert database.value("select count(*) from event_delivery") == 0

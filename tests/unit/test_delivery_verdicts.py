@@ -1,13 +1,13 @@
 """What answers mean, and when an event is tried again or given up."""
 
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from services.admin.delivery.batch import Batch, Tried
 from services.admin.delivery.events import Event
 from services.admin.delivery.lane import Lane
-from services.admin.delivery.policy import Policy
+from services.admin.delivery.policy import Policy, probe
 from services.admin.delivery.sinks import Outgoing
 from services.admin.delivery.spacetimedb import SpacetimeDB
 from services.admin.delivery.verdicts import Answer, Kind, Verdict, retry_after_seconds
@@ -130,3 +130,25 @@ def test_an_event_that_trips_the_forwarder_is_tried_again_and_stops_no_other() -
     batch.work(Lane("http://127.0.0.1:9/", 1.0))
 
     assert batch.tried[42].verdict == Verdict(Kind.RETRY, "a fault in the forwarder: ZeroDivisionError")
+
+
+def test_a_receiver_that_seems_to_be_down_is_asked_with_one_retried_and_one_new_event() -> None:
+    """The new one is the first that may be sent, wherever it stands: those before it would only have to wait."""
+    jobs = [uuid4() for _ in range(6)]
+    retried = [event(event_id=number, job_id=jobs[number], is_new=False) for number in (1, 2)]
+    held = [event(event_id=number, job_id=jobs[1], is_held=True) for number in (10, 11)]
+    unwanted = event(event_id=12, job_id=jobs[3], is_wanted=False)
+    free, left = event(event_id=13, job_id=jobs[4]), event(event_id=14, job_id=jobs[5])
+
+    passed, to_send = probe([*retried, *held, unwanted, free, left])
+    assert [one.event_id for one in passed] == [1, 10, 11, 12, 13]
+    assert [one.event_id for one in to_send] == [1, 13]
+
+
+def test_a_probe_overtakes_no_earlier_event_of_its_job() -> None:
+    """In the order of the cursor the later one comes first: it waits, the earlier one goes."""
+    later, earlier = event(event_id=21), event(event_id=20)
+
+    passed, to_send = probe([later, earlier])
+    assert [one.event_id for one in passed] == [21, 20]
+    assert [one.event_id for one in to_send] == [20]

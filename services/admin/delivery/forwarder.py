@@ -16,7 +16,7 @@ from services.admin.delivery import store
 from services.admin.delivery.batch import Batch, Crew
 from services.admin.delivery.events import Event
 from services.admin.delivery.metrics import SinkMetrics
-from services.admin.delivery.policy import Policy
+from services.admin.delivery.policy import Policy, probe, sendable
 from services.admin.delivery.settings import DeliverySettings, origin
 from services.admin.delivery.sinks import Sink
 from services.admin.delivery.store import Record, Result, SinkRow
@@ -88,7 +88,7 @@ class Forwarder:
             return max(STANDBY_SECONDS, self._settings.poll_seconds)
         if row.wait_seconds > 0:
             return min(row.wait_seconds, self._settings.poll_seconds)
-        events = store.next_events(conn, self._sink.name, 1 if self._pauses else BATCH_EVENTS)
+        events = store.next_events(conn, self._sink.name, BATCH_EVENTS)
         if not events:
             return self._settings.poll_seconds
         self._unrecorded = self._deliver(row, events)
@@ -160,17 +160,17 @@ class Forwarder:
     # ---------------------------------------------------------------- one batch
 
     def _deliver(self, row: SinkRow, events: list[Event]) -> Record:
-        sendable = [event for event in events if event.is_wanted and not event.is_held]
-        batch = Batch(self._sink, row.epoch, sendable, self._failing)
+        passed, to_send = probe(events) if self._pauses else (events, sendable(events))
+        batch = Batch(self._sink, row.epoch, to_send, self._failing)
         started = time.monotonic()
-        if sendable:
+        if to_send:
             self._proof_at = started + PROOF_SECONDS
             self._crew.send(batch, self._end_within)
             if self._held_on is None:
                 self._crew = Crew(self._sink, self._settings.try_seconds)
         tried = dict(batch.tried)
         self._failing = frozenset(batch.failing)
-        results = [self._policy.result(event, tried.get(event.event_id)) for event in events]
+        results = [self._policy.result(event, tried.get(event.event_id)) for event in passed]
         for result in results:
             if (one := tried.get(result.event.event_id)) is not None:
                 self._metrics.record_try(result.outcome, one.seconds)

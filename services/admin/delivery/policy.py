@@ -1,6 +1,7 @@
 """What becomes of an event after a try: when it is tried again, and when it is given up."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.admin.delivery.batch import Tried
@@ -52,3 +53,22 @@ class Policy:
     def _wait_seconds(self, event: Event) -> float:
         wait = self.waits_seconds[min(event.tries, len(self.waits_seconds) - 1)]
         return wait * (1 + JITTER * random.random())  # noqa: S311
+
+
+def sendable(events: Sequence[Event]) -> list[Event]:
+    """Those that may be sent now."""
+    return [event for event in events if event.is_wanted and not event.is_held]
+
+
+def probe(events: Sequence[Event]) -> tuple[list[Event], list[Event]]:
+    """What to ask a receiver with that seems to be down: one retried event, and the first new one that may be sent.
+
+    `events` are in the order of the cursor. Returns those that are passed by it, and of these the ones to be sent.
+    """
+    retried, new = ([event for event in events if event.is_new is is_new] for is_new in (False, True))
+    for count, event in enumerate(new, start=1):
+        # One that would overtake an earlier event of its job, which stands behind it and stays there, waits.
+        overtakes = any(left.job_id == event.job_id and left.event_id < event.event_id for left in new[count:])
+        if sendable([event]) and not overtakes:
+            return [*retried[:1], *new[:count]], [*sendable(retried[:1]), event]
+    return [*retried[:1], *new], sendable(retried[:1])
