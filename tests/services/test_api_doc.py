@@ -17,7 +17,7 @@ from services.research.payload import ClipPayload
 from services.whisper.payload import WhisperPayload
 from sidelinja_jobs.cli.payloads import parsed
 from sidelinja_jobs.cli.schemas import problems
-from tests.databases import ROOT
+from tests.databases import ROOT, Database
 from tests.services.admin_site import AdminSite
 from tests.services.api_client import make_token
 from tests.waiting import wait_until
@@ -94,3 +94,9 @@ def test_the_page_says_what_the_code_does() -> None:
     ):
         assert sentence in " ".join(PAGE.split()), sentence
     assert failures.window_seconds == 60
+
+
+def test_events_are_kept_as_long_as_the_page_says(database: Database) -> None:
+    days = database.value("select keep_event_days from retention")
+
+    assert f"({days} days: `keep_event_days` of the table `retention`)" in " ".join(PAGE.split())
