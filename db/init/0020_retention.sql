@@ -29,7 +29,7 @@ create table retention (
 insert into retention default values;
 comment on table  retention is 'How long all that is kept which belongs to no type; 0 = for ever';
 comment on column retention.only_row is 'There is one row';
-comment on column retention.keep_event_days is 'Changes of status (job_event), unless a sink still waits for them';
+comment on column retention.keep_event_days is 'Changes of status, unless a sink still waits for them';
 comment on column retention.keep_call_days is 'Calls to a language model whose job is gone (llm_call)';
 comment on column retention.keep_audit_days is 'What people did (audit_entry)';
 comment on column retention.next_at is 'Not looked for anything to delete before';
@@ -48,18 +48,16 @@ as $$
       from job_type as kind left join job_retention as own on own.job_type = kind.name
      order by kind.name
 $$;
-comment on function retention_rules is
-    'Days that ended jobs of each type are kept; 0 = for ever. A type without a row: for ever';
+comment on function retention_rules is 'Days that ended jobs are kept; 0 = for ever, as of a type without a row';
 
 create function days_ago(p_days integer) returns timestamptz
 language sql stable
 set search_path = pg_catalog, public, pg_temp
-as $$
-    select clock_timestamp() - make_interval(days => p_days) where p_days > 0
-$$;
+as $$ select clock_timestamp() - make_interval(days => p_days) where p_days > 0 $$;
 
 -- Whoever ended a job without saying when is taken by its word on when it was enqueued. Locked rows are left for the
--- next time: nobody waits for this, and this waits for nobody. One statement per status, as the indexes want a literal.
+-- next time: nobody waits for this, and this waits for nobody. One part per status, as the indexes want a literal; the
+-- order, and the time of enqueueing looked at last, keep a plan from reading all that ended.
 create function prune_type(p_job_type text, p_completed_before timestamptz, p_error_before timestamptz, p_limit integer)
 returns integer
 language plpgsql
@@ -97,28 +95,39 @@ begin
 end
 $$;
 
--- Ended jobs whose time is over, at most p_limit, with their runs, checkpoints and corrections. In no fixed order of
--- the types: one with a long backlog keeps no other from its turn.
-create function prune_jobs(p_limit integer default 1000) returns integer
+-- Ended jobs whose time is over, at most p_limit, with their runs, checkpoints and corrections; in steps, none of which
+-- begins after half a second, since large results take their time and a heartbeat waits behind this. In no fixed order
+-- of the types: one with a long backlog keeps no other from its turn.
+create function prune_jobs(p_limit integer default 1000, out pruned integer, out is_more boolean)
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
 declare
-    v_rule  record;
-    v_count integer := 0;
+    v_end  timestamptz := clock_timestamp() + interval '0.5 seconds';
+    v_rule record;
+    v_most integer;
+    v_step integer;
 begin
+    pruned := 0;
+    is_more := false;
     for v_rule in
         select job_type, days_ago(keep_completed_days) as completed_before, days_ago(keep_error_days) as error_before
           from retention_rules() where keep_completed_days > 0 or keep_error_days > 0 order by random()
     loop
-        exit when v_count >= p_limit;
-        v_count := v_count + prune_type(v_rule.job_type, v_rule.completed_before, v_rule.error_before,
-                                        p_limit - v_count);
+        loop
+            is_more := pruned >= p_limit or clock_timestamp() > v_end;
+            v_most := least(100, p_limit - pruned);
+            exit when is_more;
+            v_step := prune_type(v_rule.job_type, v_rule.completed_before, v_rule.error_before, v_most);
+            pruned := pruned + v_step;
+            exit when v_step < v_most;
+        end loop;
+        exit when is_more;
     end loop;
-    return v_count;
 end
 $$;
-comment on function prune_jobs is 'Deletes ended jobs by the rules of their types, at most so many; returns how many';
+comment on function prune_jobs is
+    'Deletes ended jobs by the rules of their types, at most so many; how many, and whether there may be more';
 
 -- Changes of status. One that an enabled sink has not passed yet, or is sent again, stays. Only the oldest are looked
 -- at, so a look costs the same whatever the table holds; those that stay do so until they are delivered or parked.
@@ -147,9 +156,8 @@ language sql
 set search_path = pg_catalog, public, pg_temp
 as $$
     with gone as (
-        delete from audit_entry where id = any (array(
-            select entry.id from (select id, at from audit_entry order by id limit p_limit) as entry
-             where entry.at < p_before))
+        delete from audit_entry where id = any (array(select entry.id from (
+            select id, at from audit_entry order by id limit p_limit) as entry where entry.at < p_before))
         returning id
     )
     select count(*)::integer from gone
@@ -180,45 +188,45 @@ set lock_timeout = '1s'
 as $$
 declare
     v_rule   retention;
-    v_counts integer[];
+    v_jobs   record;
+    v_events integer;
+    v_audit  integer;
     v_calls  integer := 0;
 begin
     select * into v_rule from retention where next_at <= clock_timestamp() for update skip locked;
     if not found then
         return 0;
     end if;
-    v_counts := array[
-        prune_jobs(p_limit),
-        prune_events(days_ago(v_rule.keep_event_days), p_limit),
-        prune_audit(days_ago(v_rule.keep_audit_days), p_limit)];
+    select * into v_jobs from prune_jobs(p_limit);
+    v_events := prune_events(days_ago(v_rule.keep_event_days), p_limit);
+    v_audit := prune_audit(days_ago(v_rule.keep_audit_days), p_limit);
     if v_rule.next_calls_at <= clock_timestamp() then
         v_calls := prune_calls(days_ago(v_rule.keep_call_days), p_limit);
     end if;
     delete from admin_session where expires_at <= clock_timestamp();
     update retention
-       set next_at = clock_timestamp()
-                     + case when p_limit > all (v_counts || v_calls) then interval '1 minute' else interval '0' end,
+       set next_at = clock_timestamp() + case when v_jobs.is_more or p_limit <= greatest(v_events, v_audit, v_calls)
+                                              then interval '0' else interval '1 minute' end,
            next_calls_at = case when v_calls < p_limit and next_calls_at <= clock_timestamp()
                                 then clock_timestamp() + interval '1 hour' else next_calls_at end;
-    return v_calls + (select sum(count) from unnest(v_counts) as count);
+    return v_jobs.pruned + v_events + v_audit + v_calls;
 end
 $$;
-comment on function prune is
-    'Deletes what the rules no longer keep, once a minute over all callers; returns how many rows';
+comment on function prune is 'Deletes what is kept no longer, once a minute over all callers; returns how many rows';
 
 -- ---------------------------------------------------------------- for the operator
 
--- Days; 0 = for ever, null = as the job_type.toml of the type says.
+-- In days; 0 = for ever, null = as the file says.
 create function set_job_retention(p_job_type text, p_keep_completed_days integer, p_keep_error_days integer)
 returns void
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
 begin
+    perform check_days(p_keep_completed_days), check_days(p_keep_error_days);
     if not exists (select from job_type where name = p_job_type) then
         raise exception 'there is no job type "%"', p_job_type using errcode = 'JQ004', hint = 'see jobs retention';
     end if;
-    perform check_days(p_keep_completed_days), check_days(p_keep_error_days);
     delete from job_retention where job_type = p_job_type;
     insert into job_retention (job_type, keep_completed_days, keep_error_days)
     select p_job_type, p_keep_completed_days, p_keep_error_days
@@ -241,8 +249,7 @@ as $$
 begin
     perform check_days(p_keep_event_days), check_days(p_keep_call_days), check_days(p_keep_audit_days);
     if p_keep_call_days = 1 then
-        raise exception 'calls are kept for 1 day, expected 0 (for ever) or 2 and more: budgets count two days'
-            using errcode = 'JQ002';
+        raise exception 'calls kept for 1 day, expected 0 or 2: budgets count two days' using errcode = 'JQ002';
     end if;
     update retention
        set keep_event_days = coalesce(p_keep_event_days, keep_event_days),
@@ -274,21 +281,19 @@ language sql stable security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
     select rule.job_type, rule.keep_completed_days, rule.keep_error_days, rule.is_own,
-           (select count(*) from (
-               select from job_queue as job
-                where job.job_type = rule.job_type and job.status = 'completed'
-                  and job.completed_at < days_ago(rule.keep_completed_days) limit 10000) as over),
-           (select count(*) from (
-               select from job_queue as job
-                where job.job_type = rule.job_type and job.status = 'error'
-                  and job.completed_at < days_ago(rule.keep_error_days) limit 10000) as over)
+           (select count(*) from (select from job_queue as job
+               where job.job_type = rule.job_type and job.status = 'completed'
+                 and job.completed_at < days_ago(rule.keep_completed_days) limit 10000) as over),
+           (select count(*) from (select from job_queue as job
+               where job.job_type = rule.job_type and job.status = 'error'
+                 and job.completed_at < days_ago(rule.keep_error_days) limit 10000) as over)
       from retention_rules() as rule
      order by rule.job_type
 $$;
 comment on function retention_state is 'Rules per type, and how many jobs they no longer keep, counted to 10,000';
 
+grant select on job_retention, retention to jobbko_operator, jobbko_reader;
 grant execute on function retention_rules, retention_state to jobbko_operator, jobbko_reader;
 grant execute on function set_job_retention, set_retention to jobbko_operator;
-grant select on job_retention, retention to jobbko_operator, jobbko_reader;
 
 commit;

@@ -1,6 +1,7 @@
 """Retention: what is deleted, what stays, and that nobody waits for it."""
 
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -9,7 +10,7 @@ import pytest
 from sidelinja_jobs import queue
 from tests.databases import Database
 from tests.queue.sink_session import Sink
-from tests.sessions import claim_one, refused, run_in_threads, worker_session
+from tests.sessions import claim_one, expire, refused, run_in_threads, worker_session
 
 
 def ended(database: Database, days: float | None, status: str = "completed", job_type: str = "test_job",
@@ -61,9 +62,9 @@ def test_ended_jobs_go_by_the_rule_of_their_type_and_status(database: Database) 
 
 def test_no_type_of_ours_but_the_statistics_loses_anything_by_default(database: Database) -> None:
     rows = database.rows("select * from retention_rules()")
-    finite = {row["job_type"]: (row["keep_completed_days"], row["keep_error_days"]) for row in rows}
+    days = {row["job_type"]: (row["keep_completed_days"], row["keep_error_days"]) for row in rows}
 
-    assert {name: days for name, days in finite.items() if days != (0, 0)} == {"stats_parse": (30, 90)}
+    assert {name: kept for name, kept in days.items() if kept != (0, 0)} == {"stats_parse": (30, 90)}
 
 
 def test_what_an_operator_sets_outlives_migrate_and_may_be_taken_back(database: Database) -> None:
@@ -79,9 +80,8 @@ def test_what_an_operator_sets_outlives_migrate_and_may_be_taken_back(database: 
     assert rule() == (0, 10, True)
     rules(database, None, None)
     assert rule() == (9, 10, False)
-    actions = database.rows("select action, subject, detail from audit_entry order by id")
-    assert [row["action"] for row in actions] == ["retention.type"] * 2
-    assert actions[0]["detail"] == {"keep_completed_days": 0}
+    entries = database.rows("select action, detail from audit_entry order by id")
+    assert entries[0] == {"action": "retention.type", "detail": {"keep_completed_days": 0}}
 
 
 def test_a_job_takes_its_history_with_it_and_its_events_and_children_stay(database: Database) -> None:
@@ -114,9 +114,15 @@ def test_a_look_deletes_so_many_and_the_next_sweep_goes_on(database: Database) -
         )
     conn = worker_session(database)
 
-    counts = [queue.sweep(conn) and database.value("select count(*) from job_queue") for _ in range(5)]
+    counts = [3000]
+    while counts[-1]:
+        assert database.value("select next_at < now() from retention")
+        queue.sweep(conn)
+        counts.append(database.value("select count(*) from job_queue"))
 
-    assert counts == [2000, 1000, 0, 0, 0]
+    steps = [before - after for before, after in pairwise(counts)]
+    assert all(0 < step <= 1000 for step in steps)  # fewer where half a second is over sooner
+    queue.sweep(conn)
     assert database.value("select next_at > now() + interval '30 seconds' from retention")
 
 
@@ -143,8 +149,7 @@ def test_one_look_at_a_time_and_nobody_waits_for_it(database: Database) -> None:
     other = ended(database, 9)
     assert database.value("select prune()") == 0
     busy.commit()
-    assert ids(database).isdisjoint({doomed})
-    assert other in ids(database)
+    assert {doomed, other} & ids(database) == {other}
 
 
 def test_a_job_that_someone_holds_is_left_for_the_next_time(database: Database) -> None:
@@ -156,9 +161,8 @@ def test_a_job_that_someone_holds_is_left_for_the_next_time(database: Database) 
     assert prune(database) == 1
     operator.commit()
     assert prune(database) == 0
-    assert ids(database) == {held}
+    assert {held, free} & ids(database) == {held}
     assert database.job(held)["status"] == "pending"
-    assert free not in ids(database)
 
 
 def test_retention_that_fails_does_not_keep_the_sweep_from_its_work(database: Database) -> None:
@@ -167,7 +171,7 @@ def test_retention_that_fails_does_not_keep_the_sweep_from_its_work(database: Da
     conn = worker_session(database)
     job_id = database.enqueue()
     claim_one(conn)
-    database.rows("update job_queue set lease_until = now() - interval '1 s' where id = %s", job_id)
+    expire(database, job_id)
     database.rows("create function refuse() returns trigger language plpgsql as 'begin raise ''no''; end'")
     database.rows("create trigger refuse before delete on job_queue for each row execute function refuse()")
 
@@ -246,9 +250,8 @@ def test_audit_and_sessions_go_by_rules_of_their_own(database: Database) -> None
     assert database.value("select count(*) from admin_session") == 1
     assert [row["subject"] for row in database.rows("select subject from audit_entry")] == ["ola"]
     database.rows("select set_retention(0, 0, 0)")
-    database.rows("update audit_entry set at = now() - interval '9999 days' where action <> 'retention'")
-    prune(database)
-    assert database.value("select count(*) from audit_entry where action = 'account.create'") == 1
+    database.rows("update audit_entry set at = now() - interval '9999 days'")
+    assert prune(database) == 0
 
 
 def test_those_who_lock_many_rows_at_once_never_wait_for_each_other_in_a_circle(database: Database) -> None:
@@ -291,9 +294,7 @@ def test_only_an_operator_changes_the_rules_and_nobody_prunes_by_hand(database: 
             conn.execute(f"select {statement}")
 
 
-def test_a_rule_for_an_unknown_type_or_of_impossible_days_is_refused(database: Database) -> None:
-    with refused("JQ004", "no job type"):
-        rules(database, 1, 1, "nothing")
+def test_days_that_are_impossible_are_refused(database: Database) -> None:
     for days in (-1, 36501):
         with refused("JQ002", "expected 0"):
             rules(database, days, 0)
