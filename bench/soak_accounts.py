@@ -1,6 +1,6 @@
 """What must be true of every job after a soak, counted from its events, its row, its side effect and its deletion."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg.rows import dict_row
 
@@ -77,8 +77,11 @@ select (select count(*) from job_event where old_status is null) as jobs,
            and error_class = 'crash') as lost_leases,
        (select count(*) from job_event where new_status = 'running') as runs
 """
-NEXT_CLAIM = """
-select min(at) as at from job_event where job_id = %s and new_status = 'running' and at > to_timestamp(%s)
+BACK = """
+select (select min(ended_at) from job_attempt where job_id = %(id)s and outcome = 'lost'
+           and ended_at > to_timestamp(%(died)s)) as swept_at,
+       (select min(at) from job_event where job_id = %(id)s and new_status = 'running'
+           and at > to_timestamp(%(died)s)) as claimed_at
 """
 
 
@@ -99,23 +102,32 @@ def figures(database: Database) -> dict[str, Any]:
     return database.row(FIGURES)
 
 
+class Recovery(NamedTuple):
+    """What became of one job of a worker that died, in seconds since."""
+
+    swept: float
+    claimed: float
+    is_disturbed: bool  # the database was away at some time between
+
+
 def recoveries(
     database: Database, deaths: list[tuple[float, list[Any]]], outages: list[tuple[float, float]]
-) -> tuple[list[float], list[float]]:
-    """Seconds from the death of a worker to the next claim of each job that it held: those of times in which the
-    database answered throughout, and the others. A job that ended with its worker's death has none."""
-    calm, disturbed = [], []
+) -> list[Recovery]:
+    """Those of all jobs that were taken up again. Some are not: it was the last death that they may die, they were
+    cancelled, or they have been deleted since."""
+    found = []
+    conn = database.connect(row_factory=dict_row)
     for died, victims in deaths:
         for job_id in victims:
-            claimed = database.value(NEXT_CLAIM, job_id, died)
-            if claimed is None:
-                continue
-            again = claimed.timestamp()
-            is_disturbed = any(start < again and end > died for start, end in outages)
-            (disturbed if is_disturbed else calm).append(again - died)
-    return sorted(calm), sorted(disturbed)
+            row = conn.execute(BACK, {"id": job_id, "died": died}).fetchone()
+            if row["swept_at"] is not None and row["claimed_at"] is not None:
+                swept, claimed = row["swept_at"].timestamp(), row["claimed_at"].timestamp()
+                is_disturbed = any(start < claimed and end > died for start, end in outages)
+                found.append(Recovery(swept - died, claimed - died, is_disturbed))
+    return found
 
 
 def share(values: list[float], part: float) -> float:
     """The value that so many are not above; 0 of none."""
+    values = sorted(values)
     return values[min(len(values) - 1, int(len(values) * part))] if values else 0.0

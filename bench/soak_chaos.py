@@ -17,7 +17,7 @@ from tests.tcp_proxy import Proxy
 from tests.worker_processes import WorkerProcess, WorkerProcesses
 
 HANDLERS = Path(__file__).with_name("soak_handlers.py")
-CREW = ("quick", "quick", "slow", "slow", "failing", "failing", "follow", "unique")
+CREW = ("quick", "quick", "slow", "slow", "failing", "failing", "follow", "follow", "unique")
 VICTIMS = "select id from job_queue where status = 'running' and worker_id like %s"
 BUSY = "select distinct split_part(worker_id, ':', 2) as pid from job_queue where status = 'running'"
 CUT = """
@@ -74,16 +74,17 @@ class Crew:
         return worker
 
     def one(self, pids: set[int] | None = None) -> WorkerProcess | None:
-        """A living one that is not frozen, at random; only of these, where they are given."""
-        living = [
-            worker
-            for worker in self.places
-            if worker is not None
-            and worker.is_alive()
-            and worker.pid not in self.frozen
-            and (pids is None or worker.pid in pids)
-        ]
-        return random.choice(living) if living else None  # noqa: S311
+        """One at random that may go: another of its kind lives and has registered, or recovery would measure how long
+        a process takes to start. Only of these, where they are given."""
+        registered = {row["pid"] for row in self._database.rows("select pid from worker")} - self.frozen
+        living: dict[str, list[WorkerProcess]] = {}
+        for name, worker in zip(CREW, self.places, strict=True):
+            if worker is not None and worker.is_alive() and worker.pid in registered:
+                living.setdefault(name, []).append(worker)
+        spare = [worker for kind in living.values() if len(kind) > 1 for worker in kind]
+        if pids is not None:
+            spare = [worker for worker in spare if worker.pid in pids]
+        return random.choice(spare) if spare else None  # noqa: S311
 
     def end(self) -> list[int]:
         """Asks all to stop; returns their exit codes."""
