@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 SPARK_WIDTH, SPARK_HEIGHT = 120, 28
 CHART_WIDTH, CHART_HEIGHT = 720, 200
-BARS_WIDTH, BARS_LEFT, LINE, LONGEST_LABEL = 480, 150, 22, 22
-LEFT, BOTTOM, TOP = 44, 22, 8  # room for the axes' numbers
+BARS_WIDTH, BARS_LEFT, LINE, LONGEST_LABEL = 480, 170, 22, 22
+LEFT, BOTTOM, TOP = 64, 26, 8  # room for the axes' numbers
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ def columns(values: Sequence[tuple[str, float]], title: str, *, highest_label: s
         if value > 0:
             shapes.append(_rect("good", x + width * 0.1, TOP + height - max(1, tall), width * 0.8, max(1, tall)))
         if place % every == 0:
-            shapes.append(_text("axis", x, CHART_HEIGHT - 6, label))
+            kind = "axis" if place // every % 2 == 0 else "axis second"  # which a phone has no room for
+            shapes.append(_text(kind, x, CHART_HEIGHT - 6, label))
     return _svg("chart", CHART_WIDTH, CHART_HEIGHT, title, shapes)
 
 
