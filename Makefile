@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 AT_ONCE ?= -n 2 --dist loadgroup --no-loadscope-reorder
 ARGS ?=
 
-.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip bench-queue bench-claim bench-notify bench-api soak bench-admin-live clean
+.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip bench-queue bench-claim bench-notify bench-api soak bench-admin-live bench-admin clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## *' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -129,6 +129,9 @@ bench-notify: venv  ## what NOTIFY costs eight clients that enqueue (ARGS="--rou
 
 bench-api: venv  ## jobs enqueued a second by the JSON API, and its memory (ARGS="--connections 8")
 	@$(BIN)/python bench/admin_api.py $(ARGS)
+
+bench-admin: venv  ## database time of each page of the admin view with a million jobs (ARGS="--jobs 200000")
+	@$(BIN)/python bench/admin_pages.py $(ARGS)
 
 bench-admin-live: venv  ## memory, CPU and delay of 50 open pages of the admin view (ARGS="--seconds 5")
 	@$(BIN)/python bench/admin_streams.py $(ARGS)
