@@ -45,7 +45,7 @@ def columns(file: Path) -> None:
         warnings_of(tally)
         for today in tally.days.values():
             if today.windows:
-                window_columns(today.windows, hashes)
+                window_columns(today.windows, hashes, tally.allowed)
 
     _count(file, encode)
 

@@ -4,11 +4,10 @@ An address lives in memory alone, as long as a batch. What is stored is a keyed 
 """
 
 import ipaddress
-import socket
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-
-import msgspec
+from enum import Enum, auto
+from socket import AF_INET, AF_INET6, inet_pton
 
 UNKNOWN_COUNTRY = "ZZ"
 MOST_KNOWN = 50_000
@@ -20,21 +19,12 @@ _NETWORK_BYTES = 8  # of an IPv6 address
 Lookup = Callable[[bytes], str]  # from a packed address to a country
 
 
-class Address(msgspec.Struct, eq=False, gc=False):
-    """A listener's place in the net; one object for all its spellings while it is remembered, compared by identity.
+class Standing(Enum):
+    """What the lists say of an address."""
 
-    `key`: four bytes of IPv4, or the first eight of IPv6, which is what a household or a phone has.
-    """
-
-    key: bytes
-    country: str = UNKNOWN_COUNTRY
-    is_allowed: bool = False  # any volume (R31): it, or another address of its network
-    is_masked: bool = False  # looks as if Caddy's ip_mask had been at it
-    hashed: bytes = b""  # under the key that stands beside it
-    hashed_with: bytes | None = None
-
-
-DENIED = Address(b"")  # R13, R36: whoever it is
+    NONE = auto()
+    DENIED = auto()
+    ALLOWED = auto()
 
 
 class Networks:
@@ -58,58 +48,74 @@ class Networks:
             self._starts[length] = [start for start, _ in disjoint]
             self._ends[length] = [end for _, end in disjoint]
 
+    def __bool__(self) -> bool:
+        return any(self._starts.values())
+
     def __contains__(self, packed: bytes) -> bool:
         index = bisect_right(self._starts[len(packed)], packed) - 1
         return index >= 0 and packed <= self._ends[len(packed)][index]
 
 
-class AddressBook(dict[str, Address | None]):
-    """Addresses by their text, each read once as long as it is remembered; None for what is no address, or DENIED.
+class AddressBook:
+    """Reads client addresses, and knows what the lists say of them.
 
-    A dict with `__missing__`, since it is asked for every request.
+    An address of IPv4 is read anew each time: that costs less than to look it up among many (make bench-stats).
     """
 
     def __init__(self, deny: Networks, allow: Networks, country_of: Lookup | None = None) -> None:
-        super().__init__()
         self._deny, self._allow, self._country_of = deny, allow, country_of
-        self._by_key: dict[bytes, Address] = {}
+        self.has_lists, self.has_countries = bool(deny) or bool(allow), country_of is not None
+        self._keys: dict[str, bytes | None] = {}
+        self._standings: dict[str, Standing] = {}
+        self._countries: dict[bytes, str] = {}
 
-    def __missing__(self, text: str) -> Address | None:
-        address = self[text] = self._read(text)
-        return address
+    def key_of(self, text: str) -> bytes | None:
+        """R22: four bytes of IPv4, or the first eight of IPv6, which is what a household or a phone has."""
+        if ":" not in text:
+            try:
+                return inet_pton(AF_INET, text)
+            except (OSError, ValueError):
+                pass
+        if text not in self._keys:
+            packed = packed_address(text)
+            self._keys[text] = packed if packed is None or len(packed) == _IPV4_BYTES else packed[:_NETWORK_BYTES]
+        return self._keys[text]
+
+    def standing_of(self, text: str) -> Standing:
+        """R13, R36: denied networks are not counted; what is allowed is, whatever its volume (R31)."""
+        if text not in self._standings:
+            packed = packed_address(text) or b""
+            is_allowed = bool(packed) and packed in self._allow
+            is_denied = bool(packed) and not is_allowed and packed in self._deny
+            self._standings[text] = Standing.ALLOWED if is_allowed else Standing.DENIED if is_denied else Standing.NONE
+        return self._standings[text]
+
+    def country_of(self, key: bytes) -> str:
+        """By the key, so that one listener has one country whatever the order of the lines."""
+        if self._country_of is None:
+            return UNKNOWN_COUNTRY
+        if key not in self._countries:
+            packed = key if len(key) == _IPV4_BYTES else key + bytes(_NETWORK_BYTES)
+            self._countries[key] = self._country_of(packed)
+        return self._countries[key]
 
     def forget(self) -> None:
         """Between batches, when there are many."""
-        if len(self) > MOST_KNOWN:
-            self.clear()
-            self._by_key.clear()
+        for known in (self._keys, self._standings, self._countries):
+            if len(known) > MOST_KNOWN:
+                known.clear()
 
-    def _read(self, text: str) -> Address | None:
-        packed = packed_address(text)
-        if packed is None:
-            return None
-        is_allowed = packed in self._allow
-        if not is_allowed and packed in self._deny:
-            return DENIED
-        key = packed if len(packed) == _IPV4_BYTES else packed[:_NETWORK_BYTES]
-        address = self._by_key.get(key)
-        if address is None:
-            address = self._by_key[key] = Address(key, self._country(key), is_masked=packed[3:] == b"\0")
-        address.is_allowed |= is_allowed
-        return address
 
-    def _country(self, key: bytes) -> str:
-        """By the network, so that one listener has one country whatever the order of the lines."""
-        if self._country_of is None:
-            return UNKNOWN_COUNTRY
-        return self._country_of(key if len(key) == _IPV4_BYTES else key + bytes(_NETWORK_BYTES))
+def looks_masked(key: bytes) -> bool:
+    """As if Caddy's ip_mask had been at it."""
+    return key[3:] == b"\0"
 
 
 def packed_address(text: str) -> bytes | None:
     """Four or sixteen bytes; IPv4 that is mapped into IPv6 is IPv4 (R23)."""
-    for family in (socket.AF_INET, socket.AF_INET6):
+    for family in (AF_INET, AF_INET6):
         try:
-            packed = socket.inet_pton(family, text)
+            packed = inet_pton(family, text)
         except (OSError, ValueError):  # also a NUL in the text
             continue
         return packed[12:] if packed.startswith(_MAPPED) else packed

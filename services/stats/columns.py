@@ -5,13 +5,12 @@ PostgreSQL reads faster than psycopg would write lists, and each is made in one 
 processor's cache, so what walks over its windows costs more than what it does with them (make bench-stats).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from hashlib import blake2b
 from typing import Any
 
 from msgspec.structs import astuple
 
-from services.stats.addresses import Address
 from services.stats.agents import Agent
 from services.stats.coverage import Span, union_of
 from services.stats.tally import Window, WindowKey
@@ -25,26 +24,24 @@ class Hashes:
     """Keyed hashes of one day (R22)."""
 
     def __init__(self, salt: bytes) -> None:
-        self._salt = salt
         self._of_address = blake2b(key=salt, digest_size=HASH_BYTES, person=b"address")
         self._of_agent = blake2b(key=salt, digest_size=HASH_BYTES, person=b"agent")
 
-    def addresses(self, found: Iterable[Address]) -> bytes:
-        """Of each address, one behind the other. An address keeps its hash of the day it was last seen on."""
-        salt = self._salt
-        return b"".join([one.hashed if one.hashed_with is salt else self._hash_address(one) for one in found])
+    def addresses(self, keys: Iterable[bytes]) -> bytes:
+        """Of each address, one behind the other."""
+        fresh = self._of_address.copy
+        found = []
+        for key in keys:
+            hashed = fresh()
+            hashed.update(key)
+            found.append(hashed.digest())
+        return b"".join(found)
 
     def agent(self, agent: Agent) -> bytes:
         """Of the whole text."""
         hashed = self._of_agent.copy()
         hashed.update(agent.key)
         return hashed.digest()
-
-    def _hash_address(self, address: Address) -> bytes:
-        hashed = self._of_address.copy()
-        hashed.update(address.key)
-        address.hashed, address.hashed_with = hashed.digest(), self._salt
-        return address.hashed
 
 
 class Numbers(dict[Any, int]):
@@ -55,24 +52,26 @@ class Numbers(dict[Any, int]):
         return number
 
 
-def window_columns(windows: dict[WindowKey, Window], hashes: Hashes) -> dict[str, Any]:
-    """One day's windows, of which there is at least one."""
+def window_columns(windows: dict[WindowKey, Window], hashes: Hashes, allowed: Set[bytes]) -> dict[str, Any]:
+    """One day's windows, of which there is at least one; `allowed` are addresses that may have any volume."""
     episodes, agents = Numbers(), Numbers()
-    of_episode, sizes, of_agent, found = zip(*windows, strict=True)
-    starts, referrers, firsts, ends, byte_counts, requests, apart = zip(*map(astuple, windows.values()), strict=True)
+    of_episode, sizes, of_agent, addresses = zip(*windows, strict=True)
+    starts, referrers, firsts, ends, byte_counts, requests, countries, apart = zip(
+        *map(astuple, windows.values()), strict=True
+    )
     return {
         "episode_numbers": _numbers(tuple(map(episodes.__getitem__, of_episode))),
         "agent_numbers": _numbers(tuple(map(agents.__getitem__, of_agent))),
         "total_sizes": _numbers(sizes),
-        "addresses": hashes.addresses(found),
-        "are_allowed": _flags([address.is_allowed for address in found]),
+        "addresses": hashes.addresses(addresses),
+        "are_allowed": _flags([address in allowed for address in addresses]),
         "firsts": _numbers(firsts),
         "ends": _numbers(ends),
         "ranges": _ranges(firsts, ends, apart),
         "first_starts": _numbers(tuple([start * MICROSECONDS for start in starts])),
         "requests": _numbers(requests),
         "bytes": _numbers(byte_counts),
-        "countries": _texts([address.country for address in found]),
+        "countries": _texts(countries),
         "referrers": _texts(referrers),
         "shows": [episode.show for episode in episodes],
         "episodes": [episode.name for episode in episodes],

@@ -8,7 +8,7 @@ R16) is decided in the database, over all that a day brought.
 from collections.abc import Mapping, Set
 from datetime import date
 
-from services.stats.addresses import DENIED, Address, AddressBook
+from services.stats.addresses import AddressBook, Standing
 from services.stats.agents import NO_AGENT, Agent, AgentBook
 from services.stats.coverage import (
     LARGEST_FILE,
@@ -98,6 +98,7 @@ class Counting:
     ) -> None:
         self._layout, self._days, self._whole_duration = layout, Days(zone), whole_duration
         self._agents, self._addresses = agents, addresses
+        self._has_lists, self._has_countries = addresses.has_lists, addresses.has_countries
         self._targets, self._ranges = Targets(layout, facts), ContentRanges()
         self._closed = closed
         self._hosts: dict[str, bool] = {}
@@ -161,13 +162,15 @@ class Counting:
         if headers is None or not headers.user_agent:
             return NO_AGENT  # R8
         agent = self._agents[headers.user_agent[0]]  # R9
-        address = self._addresses[request.client_ip or request.remote_ip or request.remote_addr]
-        if address is None or address is DENIED or agent.exclusion is not None or start < target.published:
-            return _refusal(agent, address)
+        text = request.client_ip or request.remote_ip or request.remote_addr
+        address = self._addresses.key_of(text)
+        is_denied = self._has_lists and address is not None and self._is_denied(text, address)
+        if address is None or is_denied or agent.exclusion is not None or start < target.published:
+            return _refusal(agent, address, is_denied=is_denied)
         return self._count(line, headers, target, agent, address, start)
 
     def _count(
-        self, line: Line, headers: Headers, episode: Episode, agent: Agent, address: Address, start: float
+        self, line: Line, headers: Headers, episode: Episode, agent: Agent, address: bytes, start: float
     ) -> str | None:
         """Adds an answer's bytes to its listener's window; a reason, when it has none that count."""
         size, answered = line.size, line.resp_headers
@@ -188,6 +191,8 @@ class Counting:
         window = self._windows.get(key)
         if window is None:
             window = self._windows[key] = Window(start, referrer, first, end, size, 1)
+            if self._has_countries:
+                window.country = self._addresses.country_of(address)
         else:
             window.add(start, first, end, size, referrer)
         if self._more_spans:
@@ -195,6 +200,12 @@ class Counting:
                 window.add_span(*span)
             self._more_spans = _NONE
         return None
+
+    def _is_denied(self, text: str, address: bytes) -> bool:
+        standing = self._addresses.standing_of(text)
+        if standing is Standing.ALLOWED:
+            self.tally.allowed.add(address)
+        return standing is Standing.DENIED
 
     def _coverage_without_range(self, line: Line, headers: Headers, episode: Episode) -> Coverage | str:
         """Of the whole file, or of parts: what comes after the first part waits in `_more_spans`."""
@@ -266,11 +277,11 @@ class Counting:
         return self._targets[uri.partition("?")[0]]
 
 
-def _refusal(agent: Agent, address: Address | None) -> str:
+def _refusal(agent: Agent, address: bytes | None, *, is_denied: bool) -> str:
     if agent.exclusion == NO_AGENT:
         return NO_AGENT
     if address is None:
         return "ip"
-    if address is DENIED:
+    if is_denied:
         return "deny_ip"  # R13, R36
     return agent.exclusion or "pre_release"  # R30, R32, R33; R12

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from services.stats.addresses import looks_masked
 from services.stats.counting import LATE
 from services.stats.log_files import LogFile
 from services.stats.tally import Tally
@@ -111,9 +112,9 @@ def warnings_of(tally: Tally) -> set[str]:
         return found
     if any(agent.is_hashed for agent in {key[2] for key in keys}):
         found.add("ua_hashed")
-    if all(key[3].is_masked for key in keys):
+    if all(looks_masked(key[3]) for key in keys):
         found.add("masked_ips")
     ((address, most),) = Counter([key[3] for key in keys]).most_common(1)
-    if tally.counted >= _FEWEST_REQUESTS and most > len(keys) * _HALF and not address.is_allowed:
+    if tally.counted >= _FEWEST_REQUESTS and most > len(keys) * _HALF and address not in tally.allowed:
         found.add("one_ip_over_50_percent")  # of the listeners
     return found

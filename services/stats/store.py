@@ -6,7 +6,7 @@ runs beside this, crashes or is repeated, each line is counted once.
 
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -95,7 +95,7 @@ class Store:
         for day, today in tally.days.items():
             generation = generations.get(day)
             if generation is not None:
-                self._write_day(conn, today, {"day": day, "generation": generation})
+                self._write_day(conn, today, tally.allowed, {"day": day, "generation": generation})
             if today.excluded:
                 rows = sorted(today.excluded.items())
                 place = {"day": day, "generation": generation}
@@ -111,10 +111,10 @@ class Store:
             found = conn.execute(SQL["salts"], {"days": [day for day, _ in missing]}).fetchall()
             self._hashes |= {(row["day"], row["generation"]): Hashes(bytes(row["key"])) for row in found}
 
-    def _write_day(self, conn: Connection, today: DayTally, place: dict[str, Any]) -> None:
+    def _write_day(self, conn: Connection, today: DayTally, allowed: Set[bytes], place: dict[str, Any]) -> None:
         if today.windows:
             hashes = self._hashes[place["day"], place["generation"]]
-            columns = window_columns(today.windows, hashes)
+            columns = window_columns(today.windows, hashes, allowed)
             conn.execute(SQL["add_windows"], columns | place | {"list_version": self._list_version})
         if today.feeds:
             rows = [

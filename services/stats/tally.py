@@ -10,7 +10,7 @@ from datetime import date
 
 import msgspec
 
-from services.stats.addresses import Address
+from services.stats.addresses import UNKNOWN_COUNTRY
 from services.stats.agents import Agent
 from services.stats.coverage import Span, union_of
 from services.stats.lines import BadLine
@@ -48,6 +48,7 @@ class Window(msgspec.Struct, gc=False):
     end: int
     byte_count: int
     requests: int
+    country: str = UNKNOWN_COUNTRY
     apart: list[Span] | None = None  # spans that did not touch the first one
 
     def add(self, start: float, first: int, end: int, byte_count: int, referrer: str) -> None:
@@ -77,7 +78,7 @@ class Window(msgspec.Struct, gc=False):
         return union_of([(self.first, self.end), *(self.apart or ())])
 
 
-WindowKey = tuple[Episode, int, Agent, Address]  # int: file size, 0 unknown
+WindowKey = tuple[Episode, int, Agent, bytes]  # file size (0 unknown), address
 FeedKey = tuple[Feed, Agent]
 
 
@@ -99,6 +100,7 @@ class Tally:
     short_durations: int = 0  # responses that took less time than any does
     last_moment: float = 0.0  # of the last line that has one, seconds since 1970
     days: defaultdict[date, DayTally] = field(default_factory=lambda: defaultdict(DayTally))
+    allowed: set[bytes] = field(default_factory=set)  # addresses that may have any volume (R31)
     bad: Counter[str] = field(default_factory=Counter)
     bad_lines: list[BadLine] = field(default_factory=list)  # the first of them, at their offset in the file
 
