@@ -1,0 +1,61 @@
+"""Makes docs/pictures: the admin view as it looks on a working day, with invented jobs.
+
+    .venv/bin/python bench/admin_pictures.py
+
+Runs the view on an embedded PostgreSQL and looks at it with Debian's Chromium. To be run again when the pages change.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
+
+from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres  # noqa: E402
+from tests.databases import Database, Server  # noqa: E402
+from tests.services.admin_site import admin_site_with, logged_in_page, running_browser  # noqa: E402
+
+FOLDER = ROOT / "docs" / "pictures"
+# Name, path, width, height, colours.
+PICTURES = (
+    ("now", "/", 1180, 900, "light"),
+    ("now-phone", "/", 360, 780, "dark"),
+    ("statistics", "/statistics", 1180, 820, "light"),
+    ("spend", "/spend", 1180, 700, "dark"),
+)
+SCENE = Path(__file__).with_suffix(".sql").read_text()
+
+
+def take(browser: Any, site: Any) -> None:
+    """Every picture, once the page follows."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, path, width, height, scheme in PICTURES:
+        size = {"width": width, "height": height}
+        with logged_in_page(browser, site, viewport=size, color_scheme=scheme) as page:
+            page.goto(path)
+            page.locator("#live[data-state=on]").wait_for()
+            page.screenshot(path=FOLDER / f"{name}.png")
+            print(f"{name}.png: {(FOLDER / f'{name}.png').stat().st_size // 1024} KiB")
+
+
+def main() -> None:
+    """Set the scene and take the pictures."""
+    with tempfile.TemporaryDirectory(prefix="jobbko-pictures-") as name:
+        Path(name).chmod(0o755)
+        with EmbeddedPostgres(Path(name) / "server", settings=NOT_DURABLE) as postgres:
+            server = Server(postgres.dsn())
+            server.prepare()
+            database: Database = server.create_database()
+            database.rows(SCENE)
+            with (
+                admin_site_with(database, ADMIN_ENVIRONMENT="demo", OPENROUTER_DAY_BUDGET_USD="0.25") as site,
+                running_browser() as browser,
+            ):
+                take(browser, site)
+            database.close()
+
+
+if __name__ == "__main__":
+    main()
