@@ -22,7 +22,7 @@ from demo.embedded_postgres import EmbeddedPostgres, installation
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "4GB", "shared_preload_libraries": "pg_stat_statements"}
 OURS = "jobbko"
-BARE = ("floor", "ceiling", "ceiling1000")
+BARE = ("ceiling", "ceiling1000")  # the statements alone, 100 and 1,000 jobs each
 PYTHON_PEERS = ("procrastinate", "pgqueuer-psycopg", "pgqueuer-asyncpg", "oban", "chancy")
 NODE_PEERS = ("graphile", "pgboss", "pgboss-notify")
 # case: (figure, is more better)
@@ -39,7 +39,7 @@ FIGURES = {
 }
 CROWDED = ("backlog", "completed", "future")
 # Runs the harness with one more system than it knows.
-WITH_OURS = "import sys, run; run.SYSTEMS[sys.argv.pop(1)] = ([sys.executable], sys.argv.pop(1), ''); run.main()"
+WITH_OURS = f"import sys, run; run.SYSTEMS['{OURS}'] = ([sys.executable], sys.argv.pop(1), ''); run.main()"
 
 
 def install_python(cache: Path, harness: Path) -> Path | None:
@@ -98,7 +98,7 @@ def run_harness(options: argparse.Namespace, results: Path, server: str) -> list
     python, peers, environ = peers_at_hand(options.peers, options.cache, options.harness)
     systems = [OURS, *BARE, *peers]
     command = [
-        python, "-c", WITH_OURS, OURS, str(ROOT / "bench" / "queue_driver.py"), "--server", server,
+        python, "-c", WITH_OURS, str(ROOT / "bench" / "queue_driver.py"), "--server", server,
         "--systems", ",".join(systems), "--cases", options.cases, "--rounds", str(options.rounds),
         "--limit", str(options.limit), "--paced", str(options.paced), "--out", str(results),
     ]  # fmt: skip
@@ -144,10 +144,10 @@ def compare(figures: dict[str, dict[str, dict[str, float]]], peers: list[str]) -
             if (ours := values.get(OURS)) is None:
                 continue
             row: dict[str, Any] = {"case": case, "figure": name, "ours": ours}
-            groups = {"python": PYTHON_PEERS, "node": NODE_PEERS, "ceiling": BARE[1:]}
+            groups = {"python": PYTHON_PEERS, "node": NODE_PEERS} | {name: (name,) for name in BARE}
             for group, members in groups.items():
                 at_hand = {system: values[system] for system in members if system in values}
-                if at_hand and not (group == "ceiling" and case == "idle"):
+                if at_hand and not (group in BARE and case == "idle"):
                     best = (max if more_is_better else min)(at_hand, key=at_hand.__getitem__)
                     ratio = ours / at_hand[best] if more_is_better else at_hand[best] / max(ours, 1e-9)
                     row |= {group: {"system": best, "value": at_hand[best], "ratio": round(ratio, 3)}}

@@ -47,8 +47,8 @@ begin
 end
 $$;
 
--- The old and the new rows are joined once, for all that follows. Without nested loops: the plan is made for the first
--- call's rows, and one that was made for a single row is quadratic for a bulk update.
+-- Looks at the new rows alone tell whether the rare parts have anything to do. Without nested loops: the plan is made for
+-- the first call's rows, and one that was made for a single row is quadratic for a bulk update.
 create function record_status_change() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
@@ -57,34 +57,30 @@ as $$
 declare
     v_actor text := event_actor();
     v_ready text[];
-    v_rerun uuid[];
 begin
-    with changed as materialized (
-        select new_rows.id, new_rows.job_type, old_rows.status as old_status, new_rows.status, new_rows.attempts,
-               new_rows.error_class, new_rows.worker_id, new_rows.scheduled_for, new_rows.rerun_requested_at
-          from new_rows join old_rows on old_rows.id = new_rows.id
-         where old_rows.status <> new_rows.status or old_rows.scheduled_for > new_rows.scheduled_for
-    ), logged as (
-        insert into job_event (job_id, job_type, old_status, new_status, attempts, error_class, worker_id, actor)
-        select id, job_type, old_status, status, attempts, error_class, worker_id, v_actor
-          from changed where old_status <> status
-    )
-    select array_agg(distinct job_type) filter (
-               where status in ('pending', 'retry') and scheduled_for <= clock_timestamp()),
-           array_agg(id) filter (
-               where rerun_requested_at is not null and status in ('completed', 'error')
-                 and old_status not in ('completed', 'error'))
-      into v_ready, v_rerun from changed;
+    insert into job_event (job_id, job_type, old_status, new_status, attempts, error_class, worker_id, actor)
+    select new_rows.id, new_rows.job_type, old_rows.status, new_rows.status, new_rows.attempts,
+           new_rows.error_class, new_rows.worker_id, v_actor
+      from new_rows join old_rows on old_rows.id = new_rows.id
+     where old_rows.status <> new_rows.status;
 
     -- The unique key was enqueued again while the job ran: one more job follows it, whoever ended it and how.
-    if v_rerun is not null then
+    if exists (select from new_rows where rerun_requested_at is not null and status in ('completed', 'error')) then
         insert into job_queue (job_type, payload, priority, max_attempts, unique_key, parent_id)
-        select job_type, coalesce(rerun_payload, payload), priority, max_attempts, unique_key, parent_id
-          from new_rows where id = any (v_rerun)
+        select new_rows.job_type, coalesce(new_rows.rerun_payload, new_rows.payload), new_rows.priority,
+               new_rows.max_attempts, new_rows.unique_key, new_rows.parent_id
+          from new_rows join old_rows on old_rows.id = new_rows.id
+         where new_rows.status in ('completed', 'error') and old_rows.status not in ('completed', 'error')
+           and new_rows.rerun_requested_at is not null
         on conflict (job_type, unique_key)
             where unique_key is not null and status in ('pending', 'retry', 'running') do nothing;
     end if;
-    if v_ready is not null then
+
+    if exists (select from new_rows where status in ('pending', 'retry') and scheduled_for <= clock_timestamp()) then
+        select array_agg(distinct new_rows.job_type) into v_ready
+          from new_rows join old_rows on old_rows.id = new_rows.id
+         where new_rows.status in ('pending', 'retry') and new_rows.scheduled_for <= clock_timestamp()
+           and (old_rows.status <> new_rows.status or old_rows.scheduled_for > new_rows.scheduled_for);
         perform wake_idle_workers(v_ready);
     end if;
     return null;

@@ -16,18 +16,18 @@ as $$
     select exists (select from job_type where role = session_user)
 $$;
 
--- Raises when the caller may not enqueue this, or the database should not hold it.
+-- Raises when the caller may not enqueue this, or the database should not hold it. p_bytes: of the (largest) payload as
+-- text, null when there is none.
 create function check_enqueue(
-    p_job_type text, p_payload jsonb, p_scheduled_for timestamptz, p_max_attempts smallint, p_unique_key text
+    p_job_type text, p_bytes integer, p_scheduled_for timestamptz, p_max_attempts smallint, p_unique_key text
 ) returns void
 language plpgsql stable
 set search_path = pg_catalog, public, pg_temp
 as $$
 declare
     v_limit integer := coalesce((select payload_limit_bytes from job_type where name = p_job_type), 1048576);
-    v_bytes integer := octet_length(p_payload::text);
 begin
-    if p_payload is null or coalesce(p_job_type, '') = '' then
+    if p_bytes is null or coalesce(p_job_type, '') = '' then
         raise exception 'a job needs a job_type and a payload' using errcode = 'JQ002';
     end if;
     if length(p_job_type) > 200 or length(p_unique_key) > 500 then
@@ -41,8 +41,8 @@ begin
         raise exception 'role % may not enqueue jobs of type "%"', session_user, p_job_type
             using errcode = '42501', hint = 'add the type to follow_ups in the job_type.toml of the role''s own type';
     end if;
-    if v_bytes > v_limit then
-        raise exception 'payload of % bytes is over the limit of % bytes for "%"', v_bytes, v_limit, p_job_type
+    if p_bytes > v_limit then
+        raise exception 'payload of % bytes is over the limit of % bytes for "%"', p_bytes, v_limit, p_job_type
             using errcode = 'JQ002', hint = 'store the data in a file and put its path into the payload';
     end if;
     if p_scheduled_for is not null
@@ -71,7 +71,7 @@ set search_path = pg_catalog, public, pg_temp
 as $$
 #variable_conflict use_column
 begin
-    perform check_enqueue(p_job_type, p_payload, p_scheduled_for, p_max_attempts, p_unique_key);
+    perform check_enqueue(p_job_type, octet_length(p_payload::text), p_scheduled_for, p_max_attempts, p_unique_key);
     loop
         insert into job_queue (job_type, payload, priority, scheduled_for, max_attempts, unique_key, parent_id)
         values (p_job_type, p_payload, coalesce(p_priority, 0::smallint), coalesce(p_scheduled_for, now()),
@@ -120,8 +120,13 @@ as $$
 declare
     v_ids uuid[];
 begin
-    perform check_enqueue(p_job_type, payload, p_scheduled_for, p_max_attempts, null)
-       from unnest(p_payloads) as payload;
+    if cardinality(p_payloads) = 0 then
+        return;
+    end if;
+    perform check_enqueue(p_job_type,
+                          case when array_position(p_payloads, null) is null
+                               then (select max(octet_length(payload::text)) from unnest(p_payloads) as payload) end,
+                          p_scheduled_for, p_max_attempts, null);
     select array_agg(gen_random_uuid()) into v_ids from generate_subscripts(p_payloads, 1);
     insert into job_queue (id, job_type, payload, priority, scheduled_for, max_attempts, parent_id)
     select fresh.id, p_job_type, fresh.payload, coalesce(p_priority, 0::smallint), coalesce(p_scheduled_for, now()),

@@ -78,9 +78,10 @@ $$;
 
 -- Claims up to p_limit due jobs of one type, most important first, then longest due. One transaction of its own.
 -- "present" skips from each priority that is waiting to the next lower one, so the cost does not depend on how many
--- future jobs of higher priorities there are; both status lists are literals, or the partial index could not be used; the array of ids
--- keeps a generic plan from joining the whole table, since it takes "limit" for a tenth of all rows. A payload over the
--- type's limit comes back as null: whoever wrote it went past enqueue_job, and the worker records the failure.
+-- future jobs of higher priorities there are; the entries of jobs that are gone are passed once, not twice. Both status
+-- lists are literals, or the partial index could not be used; the array of ids keeps a generic plan from joining the
+-- whole table, since it takes "limit" for a tenth of all rows. A payload over the type's limit comes back as null:
+-- whoever wrote it went past enqueue_job, and the worker records the failure.
 -- Asynchronous commit is safe here: a claim lost in a crash of the server is a job that still waits, and its random
 -- token is never handed out again. The jobs of one claim share it: a run is named by its job and the token together.
 create function claim_jobs(p_job_type text, p_worker_id text, p_limit integer default 1)
@@ -117,7 +118,8 @@ begin
             select due.id from present cross join lateral (
                 select waiting.id from job_queue as waiting
                  where waiting.job_type = p_job_type and waiting.priority = present.priority
-                   and waiting.status in ('pending', 'retry') and waiting.scheduled_for <= now()
+                   and waiting.status in ('pending', 'retry')
+                   and waiting.scheduled_for between present.first_due and now()
                  order by waiting.scheduled_for, waiting.id
                  limit v_limit for update skip locked) as due
              where present.first_due <= now()

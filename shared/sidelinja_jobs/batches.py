@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -75,6 +76,7 @@ class Batches:
         caller: Caller,
         link: Link,
         ahead_link: Link,
+        behind_link: Link,
         claim: Callable[[QueueConnection, int], list[Run]],
         lease: LeaseThread,
         interrupter: Interrupter,
@@ -83,22 +85,29 @@ class Batches:
         record: Record,
         log: Any,
     ) -> None:
-        self._caller, self._link, self._ahead_link, self._claim = caller, link, ahead_link, claim
+        self._caller, self._claim = caller, claim
+        self._link, self._ahead_link, self._behind_link = link, ahead_link, behind_link
         self._lease, self._interrupter, self._stopping = lease, interrupter, stopping
         self._metrics, self._record, self._log = metrics, record, log
         self.pace = Pace(rules)
         self._ahead = ClaimAhead(self._claim_ahead, self._give_back, rules.beat_seconds)
+        self._behind = ThreadPoolExecutor(1, "settling")
+        self._settling: Future[list[Finished]] | None = None
         self._lock = threading.Lock()  # over _finished, which the lease thread takes from, too
         self._finished: list[Finished] = []
         self._waiting_since = 0.0
 
     def take(self) -> list[Run]:
         """The batch that was claimed ahead, if any."""
-        return self._ahead.take()
+        runs = self._ahead.take()
+        if not runs:
+            self._collect()
+        return runs
 
     def work(self, runs: list[Run]) -> None:
         """Works the batch to its end, or puts back what is left of it when the worker is to stop."""
-        if self.pace.is_ahead_worth(len(runs)) and len(runs) >= self.pace.limit:
+        goes_on = self.pace.is_ahead_worth(len(runs)) and len(runs) >= self.pace.limit
+        if goes_on:
             self._ahead.ask()
         started = time.monotonic()
         done = 0
@@ -108,15 +117,18 @@ class Batches:
                     break
                 self._work_one(run)
                 done += 1
-            self._flush()
+            self._flush(behind=goes_on)
         if done:
             self.pace.note_batch(time.monotonic() - started, done)
         self._release(runs[done:])
 
     def close(self) -> None:
         """Puts back what was claimed ahead."""
+        self._collect()
+        self._behind.shutdown()
         self._ahead.close()
-        self._ahead_link.close()
+        for link in (self._behind_link, self._ahead_link):
+            link.close()
 
     def settle_overdue(self, conn: QueueConnection) -> None:
         """Called by the lease thread: what waits behind a job that takes long. Writes are left to the main thread."""
@@ -163,11 +175,23 @@ class Batches:
             self._lease.require_alive()
         self._record(run, ending, seconds)
 
-    def _flush(self) -> None:
+    def _flush(self, *, behind: bool = False) -> None:
+        """Settles what is finished; `behind`: while the next batch is worked, if it can be done without this thread."""
+        self._collect()
         with self._lock:
             finished, self._finished = self._finished, []
-        if not finished:
-            return
+        if behind and finished and not any(each.outcome.writes or each.in_doubt for each in finished):
+            self._settling = self._behind.submit(self._settle_behind, finished)
+        elif finished:
+            self._settle_now(finished)
+
+    def _collect(self) -> None:
+        """Waits for what is settled behind, and settles here what could not be."""
+        settling, self._settling = self._settling, None
+        if settling is not None and (failed := settling.result()):
+            self._settle_now(failed)
+
+    def _settle_now(self, finished: list[Finished]) -> None:
         self._link.tidy()
         endings = settle_together(self._link, finished, self._interrupter.call)
         self._note(finished, endings)
@@ -215,7 +239,20 @@ class Batches:
                 self._metrics.record_ends(label, [0.0] * count)
                 self._log.info("jobs ended", outcome=label, jobs=count, seconds=0.0)
 
-    # ---------------------------------------------------------------- in the thread that claims ahead
+    # ---------------------------------------------------------------- in threads of their own
+
+    def _settle_behind(self, finished: list[Finished]) -> list[Finished]:
+        """Returns what could not be settled, in doubt."""
+        try:
+            endings = complete_plain(self._behind_link.open(), finished)
+        except (psycopg.Error, JobQueueError, ValueError) as error:
+            self._log.warning("could not settle together, trying one by one", error=str(error).strip())
+            self._behind_link.close()
+            return [each._replace(in_doubt=True) for each in finished]
+        self._note(finished, endings)
+        if LOST in endings:
+            self._lease.require_alive()
+        return []
 
     def _claim_ahead(self) -> list[Run]:
         try:

@@ -15,7 +15,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from sidelinja_jobs.errors import RefusedError, translate
-from sidelinja_jobs.json_text import as_jsonb, check_payload, clean_text
+from sidelinja_jobs.json_text import as_jsonb, clean_text, encode_payload
 from sidelinja_jobs.queries import load_queries
 
 _SQL = load_queries(Path(__file__).with_name("queries.sql"))
@@ -59,7 +59,7 @@ def enqueue(
     row = _fetch(
         conn,
         "enqueue_job",
-        {**arguments, "payload": as_jsonb(_checked(payload)), "unique_key": _text(unique_key)},
+        {**arguments, "payload": as_jsonb(_encoded(payload)), "unique_key": _text(unique_key)},
     )[0]
     return Enqueued(id=row[0], outcome=row[1])
 
@@ -83,20 +83,18 @@ def enqueue_many(
     checked = []
     for index, payload in enumerate(payloads):
         try:
-            checked.append(as_jsonb(_checked(payload)))
+            checked.append(_encoded(payload))
         except RefusedError as error:
             raise RefusedError(f"payload {index} of {len(payloads)}: {error}") from error
-    rows = _fetch(conn, "enqueue_jobs", {**arguments, "payloads": checked}) if checked else []
+    rows = _fetch(conn, "enqueue_jobs", {**arguments, "payloads": as_jsonb(checked)}) if checked else []
     return [row[0] for row in rows]
 
 
-def _checked(payload: Any) -> Any:
+def _encoded(payload: Any) -> msgspec.Raw:
     try:
-        value = msgspec.to_builtins(payload, str_keys=True)
-    except (TypeError, RecursionError) as error:
+        return encode_payload(payload)
+    except (TypeError, RecursionError, OverflowError) as error:
         raise RefusedError(f"payload cannot become JSON: {error}") from error
-    check_payload(value)
-    return value
 
 
 def _text(text: str | None) -> str | None:

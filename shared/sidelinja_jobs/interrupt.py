@@ -74,7 +74,11 @@ class StopFlag:
 
 
 class Guard:
-    """Ends the process when native code keeps the interpreter past the lease: faulthandler's timer is a C thread."""
+    """Ends the process when native code keeps the interpreter past the lease: faulthandler's timer is a C thread.
+
+    A timer takes longer to set than a small job to run, so it stays as it is when a run ends: the next one may need the
+    same, and the lease thread takes it back at its next look (`follow`).
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -85,7 +89,7 @@ class Guard:
         """The main thread goes on to another phase of a run."""
         with self._lock:
             run.enter(phase)
-            if not self._is_in_batch:
+            if run.is_interruptible and not self._is_in_batch:
                 self._set([run])
 
     def enter_batch(self, runs: Sequence[Run]) -> None:
@@ -95,7 +99,6 @@ class Guard:
             self._set(runs)
 
     def leave_batch(self) -> None:
-        """The timer stays as it is: the next batch needs it, or the lease thread takes it back at its next look."""
         self._is_in_batch = False
 
     def follow(self, runs: Sequence[Run]) -> None:
@@ -110,7 +113,7 @@ class Guard:
             if run.is_interruptible or (self._is_in_batch and run.phase is Phase.WAITING)
         ]
         until = min(ends, default=None)
-        # A timer takes milliseconds to set. One that fires a little early does so after the lease all the same.
+        # One that fires a little early does so after the lease all the same.
         if until == self._until or (until and self._until and 0 < until - self._until < GUARD_SLACK_SECONDS):
             return
         self._until = until
@@ -146,6 +149,7 @@ class Interrupter:
         for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
+        faulthandler.cancel_dump_traceback_later()
 
     def press(self) -> None:
         """Interrupts the handler; called by the lease thread."""

@@ -4,6 +4,7 @@ PostgreSQL's jsonb and text refuse NUL characters, lone surrogates and NaN. What
 the place of the fault; what is ours to record (results, error texts) is cleaned, so that recording never fails.
 """
 
+import contextlib
 import math
 import re
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from psycopg.types.json import Jsonb
 
 from sidelinja_jobs.errors import RefusedError
 
+_SUSPECT = re.compile(rb"null|\\u0000|data:", re.IGNORECASE)
 _NUL = b"\\u0000"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
@@ -63,6 +65,23 @@ def encode_result(value: Any) -> msgspec.Raw:
     if _NUL in text:
         text = msgspec.json.encode(clean_value(msgspec.to_builtins(value, str_keys=True)))
     return msgspec.Raw(text)
+
+
+def encode_payload(value: Any) -> msgspec.Raw:
+    """A payload as JSON, after `check_payload`.
+
+    Raises:
+        RefusedError: it must not enter the queue.
+        TypeError, RecursionError, OverflowError: it cannot become JSON.
+    """
+    with contextlib.suppress(UnicodeEncodeError):  # a lone surrogate, which the check names
+        text = msgspec.json.encode(value)
+        # What is this short holds no blob, path or number that is too long; NaN would have become null.
+        if len(text) <= _INTEGER_DIGITS and text[:1] == b"{" and not _SUSPECT.search(text):
+            return msgspec.Raw(text)
+    content = msgspec.to_builtins(value, str_keys=True)
+    check_payload(content)
+    return msgspec.Raw(msgspec.json.encode(content))
 
 
 def decode_payload(text: str, decoder: msgspec.json.Decoder[Any]) -> Any:

@@ -10,9 +10,7 @@ The fence in the database refuses whatever comes too late all the same.
 """
 
 import contextlib
-import math
 import os
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -23,17 +21,16 @@ import psycopg
 from sidelinja_jobs import queue, settling
 from sidelinja_jobs.database import Link, QueueConnection
 from sidelinja_jobs.errors import JobQueueError, StopReason
+from sidelinja_jobs.housekeeping import Housekeeping
 from sidelinja_jobs.interrupt import STOP_SIGNALS, Interrupter, StopFlag, Waker
 from sidelinja_jobs.log import get_logger
 from sidelinja_jobs.metrics import WorkerMetrics
 from sidelinja_jobs.models import Rules
 from sidelinja_jobs.run import Phase, Run
 
-WORKER_BEAT_SECONDS = 15.0  # a worker not seen for 60 s is forgotten, db/init/0007_sweep.sql
 HEALTH_SECONDS = 5.0
 CONTACT_SECONDS = 30.0  # without the database for this long, the process is not well
 COMPLETING_SECONDS = 5.0  # the last writes of a handler may take this long when it is to stop: its work is done
-DELIVERY_SECONDS = 20.0  # how long the kernel may still deliver what was sent, database.py tcp_user_timeout
 HANG_SECONDS = 10.0  # longer than a few statements that run into their deadlines
 PRESS_SECONDS = 1.0
 STUCK_SECONDS = 5.0  # a handler that does not leave for this long after an interrupt is in native code
@@ -62,11 +59,12 @@ class LeaseThread:
         settle_overdue: Callable[[QueueConnection], None] = lambda _conn: None,
     ) -> None:
         self._link, self._rules, self._worker_id = link, rules, worker_id
-        self._register, self._interrupter, self._metrics = register, interrupter, metrics
+        self._interrupter, self._metrics = interrupter, metrics
         self._stopping, self._waker, self._main_waker = stopping, waker, main_waker
         self._health_file, self._drain_seconds = health_file, drain_seconds
-        self._listens_to, self._claim_seconds = listens_to, claim_seconds
+        self._listens_to = listens_to
         self._settle_overdue = settle_overdue
+        self._housekeeping = Housekeeping(worker_id, rules, claim_seconds, register, metrics)
         self._log = get_logger(worker_id=worker_id)
         self._held: set[Run] = set()  # changed by single operations, read as a copy: no lock is needed
         self._closed = False
@@ -74,10 +72,8 @@ class LeaseThread:
         self._listening_on: QueueConnection | None = None
         now = time.monotonic()
         self._contact_at, self._polled_at = now, now
-        self._beat_at, self._health_at = now + WORKER_BEAT_SECONDS, now
-        self._sweep_at = now + self._sweep_wait()
+        self._health_at = now
         self._retry_at = now
-        self._strays_until = self._strays_at = now
         self._ask_since = now  # a run whose last heartbeat was sent before gets another one at once
         self.failed = False
         self._ticked = threading.Event()
@@ -108,7 +104,16 @@ class LeaseThread:
 
     def claim_failed(self) -> None:
         """A claim raised: it may have succeeded all the same, or still be on its way."""
-        self._strays_until = math.inf
+        self._housekeeping.claim_failed()
+
+    @property
+    def listening_on(self) -> list[int]:
+        """The descriptor on which notifications arrive: the main thread, too, may wait for it to be readable."""
+        conn = self._listening_on
+        try:
+            return [conn.fileno()] if conn is not None and self._listens_to is not None else []
+        except psycopg.Error:  # closed
+            return []
 
     def require_alive(self) -> None:
         """After a run was lost: a thread that hangs keeps no further lease, so the process must end.
@@ -125,8 +130,7 @@ class LeaseThread:
     def polled(self) -> None:
         """The main thread has claimed, or tried to, without an error."""
         now = self._polled_at = self._contact_at = time.monotonic()
-        if self._strays_until == math.inf:
-            self._strays_until = now + DELIVERY_SECONDS + self._claim_seconds + 2
+        self._housekeeping.claimed(now)
 
     # ---------------------------------------------------------------- the thread
 
@@ -191,7 +195,8 @@ class LeaseThread:
             self._retry_at = time.monotonic() + min(1.0, self._rules.lease_seconds / 16)
             return
         try:
-            self._keep_house(conn)
+            if self._housekeeping.keep(conn, self._runs):
+                self._contact_at = time.monotonic()
         except (psycopg.Error, JobQueueError) as error:  # a sweep that fails must not cost the lease
             self._log.error("housekeeping failed", error=str(error).strip())
 
@@ -233,29 +238,6 @@ class LeaseThread:
                     run.stop(StopReason.CANCELLED)
             elif run.phase is Phase.WAITING or run.is_interruptible:
                 run.stop(StopReason.LOST)
-
-    def _keep_house(self, conn: QueueConnection) -> None:
-        now = time.monotonic()
-        if now >= self._beat_at:
-            self._beat_at = now + WORKER_BEAT_SECONDS
-            if not queue.beat_worker(conn, self._worker_id):
-                self._register(conn)
-            self._contact_at = now
-        if self._strays_at <= now < self._strays_until:
-            self._strays_at = now + 1.0
-            count = queue.release_strays(conn, self._worker_id, self._runs, self._claim_seconds + 1)
-            if count:
-                self._log.warning("jobs released: the answer to their claim was lost", jobs=count)
-        if now >= self._sweep_at:
-            self._sweep_at = now + self._sweep_wait()
-            counts = queue.sweep(conn)
-            self._metrics.rescued_runs.inc(counts["rescued"])
-            if any(counts.values()):
-                self._log.info("swept", **counts)
-
-    def _sweep_wait(self) -> float:
-        # A quarter of the lease, at most 30 s, spread so that many workers don't sweep at once.
-        return min(max(self._rules.beat_seconds, 0.5), 30.0) * random.uniform(0.8, 1.2)  # noqa: S311
 
     def _watch(self, run: Run, now: float) -> None:
         rules = self._rules

@@ -8,8 +8,10 @@ select id, outcome
 
 -- name: enqueue_jobs
 select id
-  from enqueue_jobs(%(job_type)s, %(payloads)s::jsonb[], %(priority)s, %(scheduled_for)s, %(max_attempts)s,
-                    %(parent_id)s) as id
+  from enqueue_jobs(%(job_type)s,
+                    array(select payload from jsonb_array_elements(%(payloads)s) with ordinality as given (payload, place)
+                           order by place),
+                    %(priority)s, %(scheduled_for)s, %(max_attempts)s, %(parent_id)s) as id
 
 -- name: schema_version
 select coalesce(max(version), 0) as version from schema_migrations

@@ -175,10 +175,12 @@ def _settle_once(conn: QueueConnection, run: Run, outcome: Unfinished) -> Ending
 def _complete(conn: QueueConnection, run: Run, outcome: Completed, interruptible: Interruptible) -> Ending | Unfinished:
     """Completes the run, or returns what to record instead: a failing write is an ordinary failure of the job."""
     try:
-        with conn.transaction():
-            if outcome.writes:
+        if outcome.writes:
+            with conn.transaction():
                 with conn.deadline(None):
                     interruptible(run, Phase.COMPLETING, lambda: write_all(conn, outcome.writes))
+                _store(conn, run, outcome.result)
+        else:
             _store(conn, run, outcome.result)
     except (LeaseLostError, _UnsettledError):
         raise

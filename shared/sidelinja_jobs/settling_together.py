@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from sidelinja_jobs import queue
 from sidelinja_jobs.database import Link, QueueConnection
@@ -82,7 +83,8 @@ def _write_some(
         except LeaseLostError:
             others[each.run] = None
         except BaseException as error:
-            if conn.closed:
+            if conn.info.transaction_status is not TransactionStatus.INTRANS:
+                # Lost, or left in the middle of a statement: nothing more can be written on it.
                 raise psycopg.OperationalError("connection lost while completing") from error
             others[each.run] = outcome_of(error)
         if time.monotonic() - started > WRITES_SECONDS:

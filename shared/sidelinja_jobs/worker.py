@@ -87,7 +87,7 @@ class Worker:
         self._waker, self._lease_waker = Waker(), Waker()
         self._interrupter = Interrupter(self._lease_waker, self._stopping, stops_at_once=job_type.drain_seconds == 0)
         self._metrics = WorkerMetrics(job_type.name, self.worker_id, VERSION)
-        self._link = Link(lambda: self._connect("work"), self._metrics.db_reconnects.inc)
+        self._link = self._another_link("work")
         self._idle = False
         self._batches: Batches | None = None  # for job types that ask for them
 
@@ -165,7 +165,8 @@ class Worker:
             rules=self._rules,
             caller=self._caller,
             link=self._link,
-            ahead_link=Link(lambda: self._connect("claim"), self._metrics.db_reconnects.inc),
+            ahead_link=self._another_link("claim"),
+            behind_link=self._another_link("settle"),
             claim=self._claim_once,
             lease=self._lease,
             interrupter=self._interrupter,
@@ -200,13 +201,19 @@ class Worker:
         last_resort.start()
         return code
 
+    def _another_link(self, purpose: str) -> Link:
+        return Link(lambda: self._connect(purpose), self._metrics.db_reconnects.inc)
+
     def _connect(self, purpose: str, deadline_seconds: float | None = None) -> QueueConnection:
         return connect(self._settings, name=f"jobbko {self._type.name} {purpose}", deadline_seconds=deadline_seconds)
 
     def _register(self, conn: QueueConnection) -> Rules:
-        self._idle = False
         schema = msgspec.json.schema(self._payload_type)
-        return queue.register(conn, self.worker_id, self._type.name, VERSION, socket.gethostname(), os.getpid(), schema)
+        rules = queue.register(
+            conn, self.worker_id, self._type.name, VERSION, socket.gethostname(), os.getpid(), schema
+        )
+        self._idle = False  # afterwards: the row says so from now on, and the main thread must say it anew
+        return rules
 
     # ---------------------------------------------------------------- claim and wait
 
@@ -239,7 +246,8 @@ class Worker:
 
     def _wait(self) -> None:
         """Until a job of our type is due, the poll interval is over, or the worker is to stop."""
-        self._waker.wait(self._settings.poll_seconds)
+        # Readable there is a notification, or an answer to the lease thread: then one claim too many.
+        self._waker.wait(self._settings.poll_seconds, *self._lease.listening_on)
 
     # ---------------------------------------------------------------- work
 

@@ -32,6 +32,8 @@ def handle(job, ctx):
     ctx.on_complete(lambda conn: conn.execute("insert into written values (%s, %s)", (job.id, str(number))))
     if number == job.payload.get("fails"):
         ctx.on_complete(lambda conn: conn.execute("select 1 / 0"))
+    if number == job.payload.get("sleeps"):
+        ctx.on_complete(lambda conn: conn.execute("select pg_sleep(60)"))
     if number == job.payload.get("waits"):
         reach("working")
         wait_for("go")
@@ -164,6 +166,22 @@ def test_a_run_that_was_lost_while_it_waited_for_the_others_writes_nothing(
     assert [line["job_id"] for line in worker.log_events("job ended") if line["outcome"] == "lost_lease"] == [
         str(ids[5])
     ]
+
+
+def test_a_write_that_is_broken_off_takes_nothing_from_the_others(
+    database: Database, worker_process: WorkerProcesses
+) -> None:
+    """Lost in the middle of its own statement: that connection can go on with nothing."""
+    add_written(database)
+    ids = enqueue_numbers(database, 12, sleeps=8)
+    start(database, worker_process, NUMBERED)
+    wait_until(lambda: database.rows("select 1 from pg_stat_activity where wait_event = 'PgSleep'"))
+
+    take_away(database, ids[8])
+    wait_until(lambda: database.value(COMPLETED) == 11)
+
+    assert written(database) == sorted(str(number) for number in range(12) if number != 8)
+    assert database.value("select count(*) from job_attempt where outcome = 'failed'") == 0
 
 
 def test_what_is_finished_does_not_wait_for_a_slow_neighbour(

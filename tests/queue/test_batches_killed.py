@@ -49,6 +49,6 @@ def test_four_processes_of_which_some_die_in_a_batch_complete_each_job_once(
     assert database.value("select count(distinct job_id) from written") == JOBS / 3
     assert database.value("select count(*) from job_event where new_status = 'completed'") == JOBS
     ends = Counter(row["outcome"] for row in database.rows("select outcome from job_attempt"))
-    assert set(ends) == {"lost"}
+    assert set(ends) <= {"lost", "released"}, "released: given back, since the batch before took long"
     assert 1 <= ends["lost"] <= 3 * 2 * 60, "a batch and the one claimed ahead for each death"
     assert database.value("select count(*) from job_queue where attempts > 2") == 0

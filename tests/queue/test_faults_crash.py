@@ -212,6 +212,7 @@ def test_the_same_worker_cannot_finish_a_run_with_the_token_of_its_earlier_one(
 
     assert time.monotonic() - started < 2
     assert job["result"] == {"attempt": 2, "found": [], "pid": worker.pid}
+    wait_until(lambda: len(worker.log_events("job ended")) > 1)
     assert [line["outcome"] for line in worker.log_events("job ended")] == ["lost_lease", "completed"]
     assert written(database) == ["row"]
     make_due(database, job_id)

@@ -18,10 +18,10 @@ MESSAGES = [
 RESUMING = """
 import time
 import psycopg._preparing
-import sidelinja_jobs.lease as lease
+import sidelinja_jobs.housekeeping as housekeeping
 
 psycopg._preparing.PrepareManager.prepare_threshold = None
-lease.WORKER_BEAT_SECONDS = 0.3
+housekeeping.WORKER_BEAT_SECONDS = 0.3
 
 def handle(job, ctx):
     done = [point.data for point in ctx.checkpoints()]

@@ -153,8 +153,9 @@ def test_sigterm_works_while_the_completion_waits_for_a_lock_on_the_row(
 
 # The same with every interval of the lease thread short.
 QUICK = """
+import sidelinja_jobs.housekeeping as housekeeping
 import sidelinja_jobs.lease as lease
-lease.WORKER_BEAT_SECONDS = lease.HEALTH_SECONDS = 0.2
+housekeeping.WORKER_BEAT_SECONDS = lease.HEALTH_SECONDS = 0.2
 """
 
 
