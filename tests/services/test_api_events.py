@@ -12,6 +12,7 @@ from uuid import UUID
 import httpx
 import pytest
 
+from services.admin.api import waiting
 from services.admin.api.watch import MOST_LISTENING
 from tests.services.admin_site import AdminSite
 from tests.services.api_client import api_client
@@ -160,6 +161,21 @@ def test_a_stream_tells_changes_as_they_come_and_goes_on_where_it_was(admin_site
         admin_site.stop()
         second.end()
     admin_site.start()
+
+
+def test_a_stream_ends_with_its_token_and_frees_its_place(
+    admin_site: AdminSite, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "TOKEN_SECONDS", 0.0)
+    listener = Listener(api, after="end")
+    wait_until(lambda: listener.cursor, what="the cursor")
+    admin_site.database.rows("select revoke_api_token('suite')")
+    admin_site.database.enqueue()
+
+    listener.end()
+
+    assert listener.changes == []
+    wait_until(lambda: admin_site.app.state.watch._listening == 0)
 
 
 def test_one_listener_too_many_is_told_to_come_back(admin_site: AdminSite, api: httpx.Client) -> None:

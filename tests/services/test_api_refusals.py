@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from services.admin.api import bodies
 from services.admin.api.problems import KINDS
 from services.admin.api.routes import OPERATIONS
 from services.admin.api.tokens import Failures, new_token
@@ -196,6 +197,19 @@ def test_a_body_over_the_limit_is_cut_off_early(site: AdminSite, framing: str) -
 
     assert answer.startswith(b"HTTP/1.1 413")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["code"] == "body_too_large"
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(site: AdminSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "SECONDS", 0.2)
+    head = (
+        f"POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {make_token(site, name='slow')}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    )
+    with socket.create_connection(("127.0.0.1", site.port), timeout=20) as connection:
+        connection.sendall(head.encode())
+        answer = connection.recv(100_000)
+
+    assert answer.startswith(b"HTTP/1.1 408")
 
 
 def test_paths_and_methods_that_there_are_none_of_get_a_problem_too(site: AdminSite) -> None:

@@ -1,19 +1,26 @@
 """GET /jobs/{id}/wait and GET /events/stream: requests that stay open."""
 
+import asyncio
+import contextlib
 import re
+import time
 from collections.abc import AsyncIterator
 
 import msgspec
 from starlette.responses import StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
 
 from services.admin.api.answers import JobSummary
 from services.admin.api.bodies import wrong_parameter
 from services.admin.api.events import Look
 from services.admin.api.jobs import no_job, summary
-from services.admin.api.operations import STREAM, Answer, Call
+from services.admin.api.operations import STREAM, Answer, Call, sent_token
+from services.admin.api.problems import ProblemError
 from services.admin.api.shapes import CURSOR_PATTERN, EventsAfter
-from services.admin.api.watch import Watch
+from services.admin.api.watch import PASSING, Watch
 
+SEND_SECONDS = 10.0
+TOKEN_SECONDS = 30.0  # between looks whether the token of a stream still holds
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
@@ -36,13 +43,42 @@ async def stream_events(call: Call) -> StreamingResponse:
     watch.check_room()
     wanted = EventsAfter(after=after, type=call.parameters.type)
     await watch.check_cursor(wanted)
-    return StreamingResponse(_written(watch, wanted), media_type=STREAM, headers=_HEADERS)
+    return _EventStream(_written(call, watch, wanted), media_type=STREAM, headers=_HEADERS)
 
 
-async def _written(watch: Watch, wanted: EventsAfter) -> AsyncIterator[bytes]:
+class _EventStream(StreamingResponse):
+    """A client that takes nothing for a while is dropped: it would keep others from listening."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_in_time(message: Message) -> None:
+            async with asyncio.timeout(SEND_SECONDS):
+                await send(message)
+
+        with contextlib.suppress(TimeoutError):
+            await super().__call__(scope, receive, send_in_time)
+
+
+async def _written(call: Call, watch: Watch, wanted: EventsAfter) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n"
-    async for look in watch.listen(wanted):
-        yield _lines(look)
+    checked_at = time.monotonic()
+    async with contextlib.aclosing(watch.listen(wanted)) as looks:
+        async for look in looks:
+            if time.monotonic() - checked_at >= TOKEN_SECONDS:
+                checked_at = time.monotonic()
+                if not await _is_still_allowed(call):
+                    return
+            yield _lines(look)
+
+
+async def _is_still_allowed(call: Call) -> bool:
+    """Whether the token holds; a database that is away does not end what it allowed before."""
+    try:
+        await sent_token(call.request)
+    except ProblemError:
+        return False
+    except PASSING:
+        return True
+    return True
 
 
 def _lines(look: Look) -> bytes:

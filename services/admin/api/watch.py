@@ -7,7 +7,7 @@ for at the same cursor is read once.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from uuid import UUID
 
 import psycopg
@@ -75,7 +75,7 @@ class Watch:
         """
         await self._shared_look(wanted)
 
-    async def listen(self, wanted: EventsAfter) -> AsyncIterator[Look]:
+    async def listen(self, wanted: EventsAfter) -> AsyncGenerator[Look, None]:
         """What happens after a cursor, as it comes; a look without events is a sign of life.
 
         A cursor that expires meanwhile ends it: the client hears why when it comes back.
