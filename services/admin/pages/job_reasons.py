@@ -15,6 +15,10 @@ REASONS = (
     "scheduled", "postponed", "waiting_after_error", "type_paused", "unknown_type", "no_worker", "workers_busy",
     "jobs_ahead", "ready",
 )  # fmt: skip
+_NAMED = (
+    "at", "since", "until", "lease_until", "worker_id", "by", "job_type", "origin", "attempt", "max_attempts",
+    "longest_run_seconds",
+)  # fmt: skip
 _LONGEST = 300
 Detail = dict[str, Any]
 
@@ -28,7 +32,8 @@ def sentence(reason: str, detail: Detail, speech: Speech) -> Markup:
         key = f"reason.{variant(detail)}"
     shown = {name: _shown(name, value, speech) for name, value in values.items()}
     shown["n"] = detail.get("count", detail.get("workers", detail.get("attempts", detail.get("postponements", 0))))
-    for name in ("at", "since", "until", "lease_until", "worker_id", "by", "why", "job_type", "origin"):
+    shown.setdefault("why", "")
+    for name in _NAMED:  # the function leaves out what is not known
         shown.setdefault(name, escape(speech.t("reason.unknown")))
     return _said(key, shown, speech)
 
