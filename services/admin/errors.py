@@ -54,10 +54,18 @@ async def database_away(request: Request, error: Exception) -> Response:
     return error_page(request, 503, headers={"Retry-After": "5"})
 
 
+async def no_text(request: Request, error: Exception) -> Response:
+    """For what no column can hold, such as a NUL character, wherever in the request it came."""
+    log.info("request refused", path=request.url.path, error=str(error).strip())
+    return error_page(request, 400)
+
+
 # For what a page raises, and what is raised before there is a page: at the door.
 HANDLERS: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
     HTTPException: http_error,
     JobQueueError: queue_error,
+    psycopg.DataError: no_text,
+    UnicodeEncodeError: no_text,
     psycopg.OperationalError: database_away,
     psycopg.InterfaceError: database_away,
     PoolTimeout: database_away,

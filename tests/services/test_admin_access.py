@@ -191,3 +191,46 @@ def test_without_credentials_on_loopback_the_view_is_open_and_says_so(database: 
     assert page.status_code == 200
     assert "No login: only this machine can get in" in page.text
     assert PASSWORD not in page.text
+
+
+ODD = (
+    "%00",
+    "%FF%FE",
+    "%ED%A0%80",
+    "%F0%9F%98%80",
+    "%E2%80%AE",
+    "..",
+    "%2e%2e%2f",
+    "'%22%3C",
+    "%25s%7Bx%7D",
+    "a" * 3000,
+)
+
+
+def test_no_nonsense_in_a_path_a_field_a_cookie_or_a_header_is_a_fault_of_ours(shared_admin_site: AdminSite) -> None:
+    site = shared_admin_site
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    answers = []
+    for odd in ODD:
+        answers += [
+            site.operator.get(f"/types/{odd}/pause"),
+            site.operator.post(f"/types/{odd}/resume"),
+            site.operator.post(f"/schedules/{odd}/run"),
+            site.operator.post(
+                "/types/test_job/pause", content=f"minutes={odd}&reason={odd}&{odd}={odd}", headers=form
+            ),
+            site.operator.get(f"/audit?actor={odd}&action={odd}&before={odd}"),
+            site.operator.get(f"/statistics?show={odd}&days={odd}"),
+            site.operator.get(f"/{odd}"),
+            site.nobody.get(f"/login?next={odd}"),
+            site.nobody.get("/", headers={"Cookie": f"jobbko_session={odd}; jobbko_notice={odd}"}),
+            site.operator.get("/", headers={"Accept-Language": odd, "Cookie": f"jobbko_notice={odd}"}),
+        ]
+    answers.append(site.nobody.post("/login", content=b"name=%00%FF&password=%ED%A0%80&next=%00", headers=form))
+    answers.append(
+        site.nobody.post("/login", content=b"--x", headers={"Content-Type": "multipart/form-data; boundary=x"})
+    )
+    answers.append(site.nobody.post("/login", content=b"\xff\x00", headers={"Content-Type": "application/json"}))
+    answers.append(site.nobody.get("/", headers=[(b"Cookie", b"jobbko_session=\xff\xfe")]))
+
+    assert [f"{answer.url}: {answer.status_code}" for answer in answers if answer.status_code >= 500] == []
