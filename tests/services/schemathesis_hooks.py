@@ -7,6 +7,7 @@ from typing import Any
 import schemathesis
 
 JOBS = os.environ["JOBBKO_TEST_JOBS"].split(",")
+UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 EPOCH = os.environ["JOBBKO_TEST_EPOCH"]
 Values = dict[str, Any]
 
@@ -15,8 +16,8 @@ Values = dict[str, Any]
 def map_path_parameters(context: Any, path_parameters: Values | None) -> Values | None:
     """Most requests are about a job or type that there is."""
     values = path_parameters
-    if values and len(str(values.get("id", ""))) == 36 and str(values["id"])[-1] not in "0123":
-        values["id"] = JOBS[int(str(values["id"])[0], 16) % len(JOBS)]
+    if values and UUID.fullmatch(str(values.get("id"))) and values["id"][-1] not in "0123":
+        values["id"] = JOBS[int(values["id"][0], 16) % len(JOBS)]
     if values and isinstance(values.get("name"), str) and len(values["name"]) % 4:
         values["name"] = "test_job"
     return values

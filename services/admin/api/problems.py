@@ -31,7 +31,7 @@ KINDS: Mapping[str, Kind] = {
     "not_possible": Kind(409, "Not possible in the state that it is in"),
     "not_completed": Kind(409, "The job has not ended yet"),
     "job_failed": Kind(409, "The job ended in error"),
-    "cursor_expired": Kind(410, "The events go on elsewhere"),
+    "cursor_expired": Kind(410, "The cursor fits no more"),
     "body_too_large": Kind(413, "The body is too large"),
     "wrong_content_type": Kind(415, "The body is not sent as JSON"),
     "invalid_parameter": Kind(422, "A parameter is wrong"),
