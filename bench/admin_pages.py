@@ -5,8 +5,9 @@
 Fills an embedded PostgreSQL with jobs (nine in ten completed, one in ten in error, a waiting backlog), two and a half
 events to each, and attempts of those that failed; starts the admin view on it and asks for every page several times.
 The time is what pg_stat_statements counts for planning and executing all statements of a request; the table shows the
-slowest round. The scans of whole tables that job_queue and job_event met meanwhile are counted, too. Ends with 1 when
-a page is over the limit or one of the two tables was scanned; the last line is JSON.
+slowest round. The scans of whole tables that job_queue and job_event met meanwhile are counted, too. Then a view in a
+process of its own sends all jobs as CSV, and its memory is watched. Ends with 1 when a page is over the limit, one of
+the two tables was scanned or the view took 100 MB; the last line is JSON.
 """
 
 import json
@@ -18,12 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import click
+import httpx
+import psutil
 import psycopg
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
 
-from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres  # noqa: E402
+from bench.admin_streams import log_in, start_view  # noqa: E402
+from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres, free_port  # noqa: E402
 from sidelinja_jobs.queries import load_queries  # noqa: E402
 from tests.databases import Database, Server  # noqa: E402
 from tests.services.admin_site import admin_site_with  # noqa: E402
@@ -38,6 +42,7 @@ SETTINGS = NOT_DURABLE | {
 }
 TABLES = ("job_queue", "job_event")
 BATCH = 100_000
+MOST_BYTES = 100 * 10**6
 
 SQL = load_queries(Path(__file__).with_suffix(".sql"))
 SCANS = "select relname, seq_scan from pg_stat_user_tables where relname = any (%s)"
@@ -133,6 +138,34 @@ def measure(database: Database, rounds: int) -> list[dict[str, Any]]:
     return found
 
 
+def export(database: Database) -> dict[str, Any]:
+    """All jobs as CSV, by a view in a process of its own: lines, and the most memory that it took."""
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="jobbko-export-") as folder:
+        view = start_view(database, port, 1, Path(folder))
+        process = psutil.Process(view.pid)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            cookies = {"jobbko_session": log_in(url)[0]}
+            before = most = process.memory_info().rss
+            lines, sent, began = 0, 0, time.monotonic()
+            with httpx.stream("GET", f"{url}/jobs/export.csv", cookies=cookies, timeout=120) as answer:
+                for piece in answer.iter_bytes():
+                    lines, sent = lines + piece.count(b"\n"), sent + len(piece)
+                    most = max(most, process.memory_info().rss)
+            seconds = time.monotonic() - began
+        finally:
+            view.terminate()
+            view.wait(20)
+    return {
+        "lines": lines,
+        "megabytes": round(sent / 1e6),
+        "seconds": round(seconds),
+        "most_bytes": most,
+        "before": before,
+    }
+
+
 def line(row: dict[str, Any]) -> str:
     scanned = sum(row["whole_scans"].values())
     return (
@@ -157,11 +190,17 @@ def main(jobs: int, rounds: int, limit_ms: float) -> None:
         fill(database, jobs)
         click.echo(f"filled with {jobs} jobs in {time.monotonic() - began:.0f} s", err=True)
         found = measure(database, rounds)
+        sent = export(database)
         database.close()
+    click.echo(f"CSV: {sent['lines']} lines, {sent['megabytes']} MB, {sent['seconds']} s, "
+               f"at most {sent['most_bytes'] / 1e6:.0f} MB of memory", err=True)  # fmt: skip
     over = [row["page"] for row in found if row["ms"] > limit_ms or row["status"] not in (200, 303)]
     scanned = [row["page"] for row in found if any(row["whole_scans"].values())]
-    click.echo(json.dumps({"jobs": jobs, "limit_ms": limit_ms, "over": over, "scanned": scanned, "pages": found}))
-    sys.exit(1 if over or scanned else 0)
+    is_large = sent["most_bytes"] > MOST_BYTES or sent["lines"] != jobs + 1
+    click.echo(
+        json.dumps({"jobs": jobs, "limit_ms": limit_ms, "over": over, "scanned": scanned, "csv": sent, "pages": found})
+    )
+    sys.exit(1 if over or scanned or is_large else 0)
 
 
 if __name__ == "__main__":
