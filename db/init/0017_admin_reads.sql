@@ -59,7 +59,7 @@ begin
                            p_parent_id) as made;
         if outcome = 'created' then
             insert into job_origin (job_id, origin_id, request_id) values (id, p_origin_id, p_request_id);
-            perform record_audit('enqueue', id, p_job_type,
+            perform record_audit('job.enqueue', id, p_job_type,
                 jsonb_strip_nulls(jsonb_build_object('origin_id', p_origin_id, 'parent_id', p_parent_id)));
         end if;
     end if;
@@ -84,7 +84,7 @@ begin
             using errcode = 'JQ002', hint = 'the priority matters only while a job waits';
     elsif p_priority is distinct from v_job.priority then
         update job_queue set priority = p_priority where id = p_job_id and status in ('pending', 'retry');
-        perform record_audit('priority', p_job_id, v_job.job_type,
+        perform record_audit('job.priority', p_job_id, v_job.job_type,
             jsonb_build_object('before', v_job.priority, 'after', p_priority));
     end if;
     return v_job.priority;
@@ -166,7 +166,7 @@ begin
     end if;
     insert into transcript_correction (job_id, version, segments, actor)
     values (p_job_id, p_version + 1, p_segments, event_actor());
-    perform record_audit('correct_transcript', p_job_id, v_job.job_type, jsonb_build_object('version', p_version + 1));
+    perform record_audit('transcript.correct', p_job_id, v_job.job_type, jsonb_build_object('version', p_version + 1));
     return p_version + 1;
 end
 $$;

@@ -115,7 +115,7 @@ def test_the_priority_changes_while_a_job_waits_and_not_after(database: Database
             conn.execute("select change_priority(%s, 7::smallint)", [uuid4()])
 
     assert [database.job(job)["priority"] for job in (waiting, ended)] == [7, 0]
-    assert database.value("select count(*) from audit_entry where action = 'priority'") == 1
+    assert database.value("select count(*) from audit_entry where action = 'job.priority'") == 1
 
 
 def test_many_jobs_are_acted_on_by_the_rule_for_one(database: Database) -> None:

@@ -58,8 +58,8 @@ def test_actions_go_back_to_the_job_and_say_what_they_did(admin_site: AdminSite)
 
     assert database.job(job)["error_msg"] == "cancelled while waiting: no need"
     assert {actor for _, actor in events(database, job)[1:]} == {"kari"}
-    audit = database.rows("select action, actor, detail from audit_entry where action = 'priority'")
-    assert audit == [{"action": "priority", "actor": "kari", "detail": {"before": 0, "after": -7}}]
+    audit = database.rows("select action, actor, detail from audit_entry where action = 'job.priority'")
+    assert audit == [{"action": "job.priority", "actor": "kari", "detail": {"before": 0, "after": -7}}]
 
 
 def test_a_priority_that_is_none_changes_nothing(admin_site: AdminSite) -> None:

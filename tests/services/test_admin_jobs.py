@@ -132,7 +132,7 @@ def test_a_row_shows_attempt_progress_and_estimate_and_cuts_its_payload(admin_si
     database = admin_site.database
     database.enqueue(
         "whisper_transcribe", {"path": "a" * 5000, "api_key": "hunter2"}, status="running", attempts=1, progress=0.5,
-        progress_note="unit 3 of 6", worker_id="w",
+        progress_note="unit 3 of 6 password=hunter2", worker_id="w",
     )  # fmt: skip
     database.rows(
         "update job_queue set started_at = now() - interval '20 min', progress_at = now() - interval '11 min'"

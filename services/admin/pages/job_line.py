@@ -41,7 +41,7 @@ def job_line(row: Row) -> JobLine:
     """What there is to say of a row."""
     payload = row["payload"]
     return JobLine(
-        row=row,
+        row=row | {"progress_note": redact_text(row["progress_note"] or "")},
         attempt=attempt_number(row),
         seconds=shown_seconds(row),
         seconds_left=seconds_left(row),

@@ -42,6 +42,7 @@ async def job_page(request: Request) -> Response:
         job = await session.fetch_one("job", id=job_id, most_bytes=MOST_READ_BYTES)
         if job is None:
             raise HTTPException(404)
+        job["progress_note"] = redact_text(job["progress_note"] or "")
         reasons = await session.fetch_all("job_reasons", id=job_id)
         attempts = await session.fetch_all("job_attempts", id=job_id, limit=SHOWN_ATTEMPTS)
         events = await session.fetch_all("job_events", id=job_id, limit=SHOWN_EVENTS)
