@@ -1,6 +1,7 @@
 """Whole programs over a log, measured from outside: the worker, GoAccess, DuckDB."""
 
 import json
+import logging
 import os
 import resource
 import shutil
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import structlog
 
 from bench.stats_ways import peak_mb
 from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres
@@ -47,6 +49,7 @@ class UnavailableError(Exception):
 
 def worker(file: Path) -> Figures:
     """`python -m services.stats` with a PostgreSQL of its own, from claim to result."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))  # not of migrations
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         folder.chmod(0o755)  # root's server runs as another user, who has to get in

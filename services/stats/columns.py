@@ -64,7 +64,7 @@ def window_columns(windows: dict[WindowKey, Window], hashes: Hashes, allowed: Se
         "agent_numbers": _numbers(tuple(map(agents.__getitem__, of_agent))),
         "total_sizes": _numbers(sizes),
         "addresses": hashes.addresses(addresses),
-        "are_allowed": _flags([address in allowed for address in addresses]),
+        "allowed": [hashes.addresses([address]) for address in allowed],
         "firsts": _numbers(firsts),
         "ends": _numbers(ends),
         "ranges": _ranges(firsts, ends, apart),
@@ -102,10 +102,6 @@ def _multirange(spans: list[Span]) -> str:
 def _numbers(values: tuple[float, ...]) -> str:
     """Whole numbers; of a fraction the part before the point."""
     return "{" + ("%d," * len(values))[:-1] % values + "}"
-
-
-def _flags(values: list[bool]) -> str:
-    return "{" + str(values)[1:-1] + "}"
 
 
 def _texts(values: Iterable[str]) -> str:

@@ -23,7 +23,7 @@ from services.stats.store import SQL, Batch, Connection, DayClosedError, Positio
 from sidelinja_jobs import Context
 from sidelinja_jobs.json_text import clean_text
 
-BATCH_LINES = 10_000
+BATCH_LINES = 25_000
 BATCH_SECONDS = 5.0
 _TOLERATED_BAD_LINES = 100
 _TOLERATED_BAD_SHARE = 0.05

@@ -65,20 +65,20 @@ select day, generation, key from stats.salt where day = any (%(days)s)
 insert into stats.listener_window as old
        (day, generation, show, episode, total_size, listener, is_allowed, ranges, first_start, requests, bytes, app,
         app_type, device, country, referrer, list_version)
-select %(day)s, %(generation)s, episodes.show, episodes.episode, fresh.total_size,
-       substring(%(addresses)s::bytea, 8 * number::integer - 7, 8) || agents.hash, fresh.is_allowed,
+select %(day)s, %(generation)s, episodes.show, episodes.episode, fresh.total_size, fresh.address || agents.hash,
+       fresh.address = any (%(allowed)s::bytea[]),
        case when fresh.ranges = '' then int8multirange(int8range(fresh.first, fresh."end"))
             else fresh.ranges::int8multirange end,
        timestamptz 'epoch' + fresh.first_start * interval '1 microsecond',
        fresh.requests, fresh.bytes, agents.app, agents.app_type, agents.device, fresh.country, fresh.referrer,
        %(list_version)s
-  from unnest(%(episode_numbers)s::integer[], %(agent_numbers)s::integer[], %(total_sizes)s::bigint[],
-              %(are_allowed)s::boolean[], %(firsts)s::bigint[], %(ends)s::bigint[], %(ranges)s::text[],
-              %(first_starts)s::bigint[], %(requests)s::bigint[], %(bytes)s::bigint[], %(countries)s::text[],
-              %(referrers)s::text[])
-       with ordinality
-       as fresh (episode_number, agent_number, total_size, is_allowed, first, "end", ranges, first_start, requests,
-                 bytes, country, referrer, number)
+  from (select columns.*, substring(%(addresses)s::bytea, 8 * number::integer - 7, 8) as address
+          from unnest(%(episode_numbers)s::integer[], %(agent_numbers)s::integer[], %(total_sizes)s::bigint[],
+                      %(firsts)s::bigint[], %(ends)s::bigint[], %(ranges)s::text[], %(first_starts)s::bigint[],
+                      %(requests)s::bigint[], %(bytes)s::bigint[], %(countries)s::text[], %(referrers)s::text[])
+               with ordinality
+               as columns (episode_number, agent_number, total_size, first, "end", ranges, first_start, requests,
+                           bytes, country, referrer, number)) as fresh
   join unnest(%(shows)s::text[], %(episodes)s::text[]) with ordinality as episodes (show, episode, at)
     on episodes.at = fresh.episode_number
   join unnest(%(apps)s::text[], %(app_types)s::text[], %(devices)s::text[], %(agent_hashes)s::bytea[]) with ordinality
