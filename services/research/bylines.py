@@ -39,7 +39,7 @@ _ROLE_LINE = re.compile(
     re.IGNORECASE,
 )
 _NO_NAMES = re.compile(
-    r"\b(?:alle|hele|nye?|hvordan|slik|her|dette|kommune|kommunen|avdeling\w*|etat\w*|foto|annonse|side"
+    r"\b(?:ukjent|unknown|alle|hele|nye?|hvordan|slik|her|dette|kommune|kommunen|avdeling\w*|etat\w*|foto|annonse|side"
     r"|sider|and|the|this|all|our|your|in|on|with|med|for|til|på|som|er|har|i)\b",
     re.IGNORECASE,
 )

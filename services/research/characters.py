@@ -30,8 +30,30 @@ _PLAIN = re.compile("[\t -~\u00a1-\u00ac\u00ae-\u02ff–—‘’“”•…€
 _ENTITY = re.compile(
     "&(?:aring|aelig|oslash|Aring|AElig|Oslash|[aou]uml|eacute|egrave|ndash|mdash|[lr]aquo|[lr]dquo"
     "|[lr]squo|hellip|nbsp"
-    "|shy|deg|sect|#\\d{3,5});|&amp;(?= )"
+    "|shy|deg|sect|quot|#\\d{3,5});|&amp;(?= )"
 )
+_QUOTED_LETTER = re.compile("=C[2-5]=[89AB][0-9A-F]|=E2=8[0-9A-F]=[89AB][0-9A-F]")
+_QUOTED_RUN = re.compile("(?:=[0-9A-F]{2})+")
+_LEAST_QUOTED, _SAMPLE = 2, 200_000
+
+
+def is_quoted_printable(text: str) -> bool:
+    """Whether a mail's transport coding was pasted with it: several letters stand as =C3=B8."""
+    return len(_QUOTED_LETTER.findall(text[:_SAMPLE])) >= _LEAST_QUOTED
+
+
+def decode_quoted(line: str) -> str:
+    """A line without that coding; what is none of it stays."""
+    if line.endswith("="):
+        line = line[:-1]
+    return _QUOTED_RUN.sub(_unquoted, line)
+
+
+def _unquoted(found: re.Match[str]) -> str:
+    try:
+        return bytes.fromhex(found.group().replace("=", "")).decode()
+    except UnicodeDecodeError:
+        return found.group()
 
 
 def sound(text: str) -> str:

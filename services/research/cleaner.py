@@ -32,6 +32,7 @@ from services.research.signatures import remove_counters, remove_signatures
 from services.research.surroundings import (
     body_start,
     first_matter,
+    is_below_matter,
     remove_enclosed,
     remove_head,
     remove_islands,
@@ -159,6 +160,8 @@ def _pass(draft: Draft, pasted_at: datetime | None) -> Draft:
 def _remove_around(sheet: Sheet, draft: Draft) -> None:
     begin = first_matter(sheet)
     place = None if draft.mail is not None else find_title(sheet, begin, body_start(sheet, begin), draft.head.title)
+    if place is not None and is_below_matter(sheet, place):
+        place = None
     remove_enclosed(sheet, place)
     if place is not None:
         draft.title = sheet.lines[place]
@@ -168,7 +171,8 @@ def _remove_around(sheet: Sheet, draft: Draft) -> None:
     elif begin is not None and sheet.is_page:
         remove_labels(sheet, 0, begin)
     remove_tail(sheet)
-    remove_islands(sheet, begin if begin is not None else len(sheet.lines))
+    if draft.kind != "pdf":  # in print, headings stand apart
+        remove_islands(sheet, begin if begin is not None else len(sheet.lines))
     remove_credits(draft.lines, draft.title)
 
 

@@ -15,6 +15,7 @@ from services.research.dates import find_dates
 from services.research.line import Line
 from services.research.paste import Clip, Paste
 from services.research.rendering import Written, escape, markdown
+from services.research.sami import NORTHERN_SAMI, is_northern_sami
 from services.research.sites import find_site
 
 SCHEMA_VERSION = 1
@@ -48,7 +49,7 @@ def _make_clip(paste: Paste) -> Clip:
     credits = read_credits(draft.lines, draft.title, paste.pasted_at, is_posts=draft.is_posts)
     source = _source(draft, paste, credits)
     title = _title(draft, source["site"])
-    detection = detect(_sample(written.text))
+    sample = _sample(written.text)
     base = source["url"]
     return {
         "schema_version": SCHEMA_VERSION,
@@ -57,7 +58,7 @@ def _make_clip(paste: Paste) -> Clip:
         "kind": draft.kind,
         "title": title,
         "source": source,
-        "language": detection.language,
+        "language": NORTHERN_SAMI if is_northern_sami(sample) else detect(sample).language,
         "clean_text": written.text,
         "markdown": markdown(_body(draft, kept), _head(title, source)),
         "blocks": _blocks(kept, written),

@@ -17,8 +17,10 @@ from services.research.wordings import (
 
 _EDGES = " \t.,:;!…«»“”„\"'|*_#–—-·•›‹→←↑↓>=/\\~^▾▼▲►▶★☆"
 _GLUED = re.compile("(?<=[a-zæøå0-9?])(?=[A-ZÆØÅ])")  # buttons whose line breaks got lost
-_CRUMB_SIGNS = frozenset("›»>▸")
-_CRUMBS = re.compile(r"\S +[›»>▸] +(?=\S)")
+_CRUMB_SIGNS = frozenset("›»>▸«‹")
+_CRUMBS = re.compile(r"\S +[›»>▸«‹] +(?=\S)")
+_LONGEST_STEP, _LEAST_BARS = 4, 3  # words; signs between entries
+_DIGIT = re.compile(r"\d")
 _CAPITAL = re.compile(" [A-ZÆØÅ]")
 _CAPITALS = re.compile("(?<! på)(?<! til)(?<! via)(?<! on)(?<! to)(?<! by) (?=[A-ZÆØÅ])")
 _SIGNS = re.compile("[\u2190-\u2bff─-╿\U0001f000-\U0001faff\ufe0f\u200d]+")
@@ -145,12 +147,16 @@ def is_menu_line(text: str) -> bool:
         return False
     if not _CRUMB_SIGNS.isdisjoint(text) and len(_CRUMBS.findall(text)) >= 2:
         return True
+    steps = text.split(" / ")
+    if len(steps) > _MENU_ITEMS and all(0 < len(step.split()) <= _LONGEST_STEP for step in steps):
+        return True
     entries = [entry for entry in map(fold, _SEPARATORS.split(text)) if entry] if _SEPARATORS.search(text) else [text]
     if len(entries) == 1 and len(glued := _GLUED.split(text)) > 1:
         entries = [entry for entry in map(fold, glued) if entry]
     if len(entries) > _MENU_ITEMS - 1:
         known = sum(1 for entry in entries if entry in NAV_WORDS or judge_entry(entry))
-        return known >= max(2, 0.4 * len(entries)) and all(entry.count(" ") < 5 for entry in entries)
+        least = 1 if text.count(" | ") >= _LEAST_BARS and not _DIGIT.search(text) else max(2, 0.4 * len(entries))
+        return known >= least and all(entry.count(" ") < 5 for entry in entries)
     words = text.split()
     if not words:
         return False
@@ -170,9 +176,9 @@ def _is_labels(text: str) -> bool:
 
 
 def _is_capitalised(text: str) -> bool:
-    """Whether every third word begins like a label."""
+    """Whether every fourth word begins like a label."""
     words = text.count(" ")
-    return words > 0 and 3 * len(_CAPITAL.findall(text)) >= words
+    return words > 0 and 4 * len(_CAPITAL.findall(text)) >= words
 
 
 def _are_labels(parts: list[str]) -> bool:

@@ -17,6 +17,7 @@ _FROM, _SUBJECT, _SENT = (
     frozenset(("sendt", "sent", "skickat", "dato", "date")),
 )
 _REPLY = re.compile(r"(?:(?:sv|vs|re|fwd?|vb|aw|ang|antw|tr)(?:\[\d+\])? ?: ?)+", re.IGNORECASE)
+_SCREENED = re.compile(r"\[(?:external|ext|ekstern|extern|spam)\]\s*", re.IGNORECASE)  # what a mail server puts in
 _ADDRESS = re.compile(r"\s*[<\[(].*|\S+@\S+")
 _LEAST_FIELDS = 3
 _HEAD_LINES = 10
@@ -59,7 +60,8 @@ def read_mail_head(lines: list[Line]) -> MailHead | None:
 
 def without_reply_marks(subject: str) -> str:
     """A subject without SV:, Re: and their like."""
-    return _REPLY.sub("", subject, count=1).strip() if _REPLY.match(subject) else subject
+    subject = _SCREENED.sub("", subject)
+    return _REPLY.sub("", subject, count=1).strip() if _REPLY.match(subject) else subject.strip()
 
 
 def _value(values: dict[str, str], names: frozenset[str]) -> str | None:

@@ -77,7 +77,8 @@ def zone_of(tag: str, attributes: Mapping[str, str | None], *, is_in_heading: bo
         return None
     role = (attributes.get("role") or "").lower()
     if tag == "button" or role == "button":
-        return None if is_in_heading else ("button", True)
+        opens_text = "aria-controls" in attributes and not _BY_WORD.keys() & set(words)
+        return None if is_in_heading or opens_text else ("button", True)
     if role in _BY_ROLE:
         return _BY_ROLE[role], True
     for word in words:

@@ -5,12 +5,14 @@ known here.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
-from services.research.characters import LINE_END, clean_characters
+from services.research.characters import LINE_END, clean_characters, decode_quoted, is_quoted_printable
 from services.research.line import Line, require_room
 from services.research.mojibake import has_broken_signs
 
+Reading = Callable[[str], tuple[str, list[str]]]  # of a row: its text, and what was done to it
 ITEM = re.compile(
     r"(?P<sign>[-•·▪●○◦*‣⁃▢□☐✓–+](?= )|\(?\d{1,3}[.)](?= )|\(\d{1,3}\)(?= )|[a-z]\)(?= ))\s*(?P<rest>\S.*)"
 )
@@ -20,6 +22,7 @@ FENCE = re.compile(r"(`{3,}|~{3,})\s*[\w+-]*$")
 _COLUMNS = re.compile(r"(?<=\S) {3,}(?=\S)|(?<=\S) {2,}(?=[\d(+−-])")
 _SPACE_RUN = re.compile(r" {2,}")
 _TAB_RUN = re.compile(r" *\t[ \t]*")
+_LEAST_CELLS = 3  # signs between cells
 _MONTH = re.compile(r"(?:jan|feb|mar|apr|mai|maj|jun|jul|aug|sep|okt|nov|des|dec)[a-z]*\b", re.IGNORECASE)
 
 
@@ -30,18 +33,28 @@ def split_lines(text: str) -> list[str]:
 
 def read_plain(text: str) -> list[Line]:
     """The lines of a text that hold anything."""
-    others_are_broken = has_broken_signs(text)
-    return arrange(_raw_lines(split_lines(text), others_are_broken=others_are_broken))
+    read = partial(clean_characters, others_are_broken=has_broken_signs(text))
+    return arrange(_raw_lines(split_lines(text), _unquoting(read) if is_quoted_printable(text) else read))
 
 
-def _raw_lines(rows: Iterable[str], *, others_are_broken: bool) -> Iterator[Line]:
+def _unquoting(read: Reading) -> Reading:
+    """The same, for the lines of a mail whose transport coding was pasted with it."""
+
+    def read_quoted(row: str) -> tuple[str, list[str]]:
+        text, changes = read(decoded := decode_quoted(row))
+        return text, ["transport coding removed", *changes] if decoded != row else changes
+
+    return read_quoted
+
+
+def _raw_lines(rows: Iterable[str], read: Reading) -> Iterator[Line]:
     has_gap, page, fence = True, 0, ""
     for number, row in enumerate(rows, start=1):
         if row.startswith("\f"):
             page += 1
             has_gap = True
             row = row.replace("\f", "")
-        text, changes = clean_characters(row, others_are_broken=others_are_broken)
+        text, changes = read(row)
         stripped = text.strip()
         if fence:
             if stripped.startswith(fence) and not stripped.strip(fence[0]):
@@ -83,6 +96,8 @@ def arrange(lines: Iterable[Line]) -> list[Line]:
     for position, line in enumerate(arranged):
         if line.kind == "code":
             continue
+        if ";" in line.text and _has_cells(arranged, position):
+            line.change("\t".join(map(str.strip, line.text.split(";"))), "cells set apart")
         if line.text.startswith(">"):
             _read_quote(line)
         if "\t" in line.text or "  " in line.text:
@@ -118,6 +133,15 @@ def _read_columns(lines: list[Line], position: int) -> None:
     elif "\t" in spaced and line.kind != "row":
         spaced = spaced.replace("\t", " ")
     line.text = spaced
+
+
+def _has_cells(lines: list[Line], position: int) -> bool:
+    """Whether the lines of a block are rows of a sheet with ; between its cells; those above are read already."""
+    cells = lines[position].text.count(";")
+    if cells < _LEAST_CELLS or "; " in lines[position].text:
+        return False
+    beside = [place for place in (position - 1, position + 1) if 0 <= place < len(lines)]
+    return any(max(lines[place].text.count(";"), lines[place].text.count("\t")) == cells for place in beside)
 
 
 def _has_rows(lines: list[Line], position: int) -> bool:

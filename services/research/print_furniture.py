@@ -16,7 +16,7 @@ _NUMBER_ALONE = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_HEAD = 90
-_LEAST_TIMES = 2
+_LEAST_TIMES, _HEAD_LINES = 2, 3
 
 
 def remove_print_furniture(lines: list[Line]) -> None:
@@ -29,6 +29,8 @@ def remove_print_furniture(lines: list[Line]) -> None:
     if at_edges[_without_number(lines[0].source)]:  # the first page may have its head, too
         edges.add(0)
         at_edges[_without_number(lines[0].source)] += 1
+    for near in _near_edges(lines):
+        _remove_repeated(lines, near, edges)
     for position, line in enumerate(lines):
         if not line.is_kept or line.kind == "code" or len(line.text) > _LONGEST_HEAD:
             continue
@@ -54,6 +56,25 @@ def _edges(lines: list[Line]) -> set[int]:
         if line.page != above.page:
             found |= {position - 1, position}
     return found
+
+
+def _remove_repeated(lines: list[Line], near: list[int], edges: set[int]) -> None:
+    """Takes out the running heads among lines at one edge of the pages; what stands beside them is an edge, too."""
+    times = Counter(lines[place].source for place in near)
+    for place in near:
+        text = lines[place].source
+        if times[text] >= _LEAST_TIMES and len(text) <= _LONGEST_HEAD and _without_number(text):
+            lines[place].remove("page furniture", is_strong=True)
+            edges |= {place - 1, place + 1} & set(range(len(lines)))
+
+
+def _near_edges(lines: list[Line]) -> tuple[list[int], list[int]]:
+    """The first few lines of the pages, and the last few: a running head may have as many."""
+    pages: dict[int, list[int]] = {}
+    for position, line in enumerate(lines):
+        pages.setdefault(line.page, []).append(position)
+    first = [place for places in pages.values() for place in places[:_HEAD_LINES]]
+    return first, [place for places in pages.values() for place in places[-_HEAD_LINES:]]
 
 
 def _stands_alone(lines: list[Line], position: int) -> bool:

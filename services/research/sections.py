@@ -8,6 +8,7 @@ from services.research.line import Line
 from services.research.sheet import Sheet, is_marked
 
 _CONTENTS_LINE = re.compile(r"(?:\d{1,2}(?:\.\d{1,2})*\.? )?(?P<title>\S.*)")
+_RANKINGS = ("mest", "most", "top", "sist", "latest")  # their headlines are numbered, and no steps
 _LARGEST_BOX, _MOST_CONTACTS = 5, 6
 _MOST_BELOW = 14  # lines below a heading of headlines
 _LEAST_MATTER = 30  # characters of a sentence that ends a section
@@ -62,10 +63,13 @@ def _end_of_section(sheet: Sheet, heading: int, later: Counter[str]) -> int:
     """Where the lines below a heading end: at a gap, a sentence of the matter, or a heading of the text."""
     place, count = heading + 1, len(sheet.lines)
     is_contents = sheet.judgements[heading].section == "contents"
+    is_ranking = sheet.judgements[heading].folded.startswith(_RANKINGS)
     while place < count and place - heading <= _MOST_BELOW:
         line, judgement = sheet.lines[place], sheet.judgements[place]
         starts_anew = line.has_gap and (sheet.has_gaps and place > heading + 1)
-        if starts_anew or (line.kind == "heading" and not line.is_link) or (is_marked(line) and not is_contents):
+        is_ranked = is_ranking and not judgement.is_sentence and line.kind == "item"
+        is_kept_apart = is_marked(line) and not is_contents and not is_ranked
+        if starts_anew or (line.kind == "heading" and not line.is_link) or is_kept_apart:
             break
         if (
             judgement.is_sentence

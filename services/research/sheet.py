@@ -61,7 +61,11 @@ def read_sheet(lines: list[Line]) -> Sheet:
             continue
         if line.zone is not None:
             line.remove(line.zone, is_strong=True)
-        elif judgement.is_strong and not is_marked(line) and not _is_in_table(lines, position):
+        elif (
+            judgement.is_strong
+            and not is_marked(line)
+            and (judgement.family == "labels" or not _is_in_table(lines, position))
+        ):
             line.remove(judgement.family or "rule", is_strong=True)
     sheet.is_page = _is_page(sheet)
     sheet.running_heads = frozenset(

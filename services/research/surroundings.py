@@ -9,7 +9,8 @@ import re
 
 from services.research.sheet import LONGEST_LABEL, Sheet, groups_of, is_label, is_marked, is_structure, is_table
 
-_LONG_SENTENCE = 100
+_LONG_SENTENCE, _LEAST_ABOVE = 100, 2
+_TELLS = re.compile(r": .*\d|[.?] [–A-ZÆØÅ]")  # a figure, or more than one sentence
 _STOPS = re.compile(r"[^\W\d]{2}[.!?](?= |\Z)")
 _LOOK_AHEAD = 3
 _LEAST_ATTACHED, _SMALL_GROUP = 2, 2
@@ -59,6 +60,12 @@ def body_start(sheet: Sheet, begin: int | None) -> int | None:
         if sheet.is_matter(place) and sum(1 for other in ahead if sheet.is_matter(other)) >= min(2, len(ahead)):
             return place
     return begin
+
+
+def is_below_matter(sheet: Sheet, title: int) -> bool:
+    """Whether sentences stand above a line, so that it is no title; one may, as a page's notice does."""
+    above = [place for place in range(title) if sheet.is_matter(place) and sheet.judgements[place].family is None]
+    return len(above) >= _LEAST_ABOVE and sheet.lines[title].level != 1
 
 
 def remove_head(sheet: Sheet, title: int) -> None:
@@ -177,7 +184,9 @@ def remove_enclosed(sheet: Sheet, title: int | None) -> None:
     for position in range(1, len(sheet.lines) - 1):
         above, line, below = sheet.lines[position - 1 : position + 2]
         is_short = len(line.text) <= (LONGEST_LABEL if sheet.judgements[position].is_sentence else _LONGEST_ENCLOSED)
-        is_label_like = is_short and line.kind == "text" and line.is_kept and position != title
+        is_text = sheet.judgements[position].is_sentence and above.reason != "advertising"
+        is_own = is_short and not is_text and not _TELLS.search(line.text)
+        is_label_like = is_own and line.kind == "text" and line.is_kept and position != title
         is_in_group = not line.has_gap and not below.has_gap
         if is_label_like and is_in_group and above.is_strong and below.is_strong:
             line.remove("among the page's labels")

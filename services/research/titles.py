@@ -10,7 +10,8 @@ from services.research.line import Line
 from services.research.sheet import Sheet, is_marked
 
 _LONGEST, _SHORTEST, _LONG_SENTENCE = 220, 3, 50
-_FEW_WORDS = 3
+_FEW_WORDS, _LONGEST_CREDIT = 3, 60
+_PARTS = frozenset(("sammendrag", "samandrag", "summary", "abstract", "innledning", "innleiing", "introduction"))
 _DIGIT = re.compile(r"\d")
 _MOTTO = re.compile(r" [·|–—-] ")
 _CREDITED = re.compile(r"(?:av|by) |.*\(tekst\)\Z", re.IGNORECASE)
@@ -80,6 +81,8 @@ def _first_kept(sheet: Sheet) -> int | None:
 
 def _is_candidate(line: Line, judgement: Judgement) -> bool:
     text = line.text
+    if judgement.folded in _PARTS:
+        return False
     if not line.is_kept or line.kind not in ("text", "heading") or judgement.family or judgement.is_number:
         return False
     if (
@@ -113,18 +116,20 @@ def _by_place(sheet: Sheet, place: int, end: int) -> float:
     above = [other for other in range(max(0, place - 5), place) if lines[other].is_kept]
     distance = sum(1 for other in kept if not judgements[other].family and not _is_credit(lines[other].text))
     is_first = sheet.is_page and place == 0
+    is_credited = bool(below) and _is_credit(lines[below[0]].text)
     return sum(
         weight
         for holds, weight in (
             (sheet.has_gaps and (lines[place].has_gap or not any(line.is_kept for line in lines[:place])), 1.0),
             (not kept, 1.0),
-            (below and _is_credit(lines[below[0]].text), 1.0),
+            (is_credited, -2.0 if read_name_alone(lines[place].text) else 1.0),
             (any(_is_credit(lines[other].text) for other in above), -1.5),
             (judgements[place].folded in sheet.running_heads, 2.0),
+            (place and judgements[place - 1].is_number and not lines[place].has_gap, -1.5),  # an entry with its time
             (_is_repeated(sheet, place), -1.5),
             (is_first and any(judgement.family for judgement in judgements[1:4]), -1.0),
             (is_first and _MOTTO.search(lines[place].text), -1.5),
-            (True, -min(2.0, 0.25 * distance)),
+            (True, -min(1.0 if is_credited else 2.0, 0.25 * distance)),
         )
         if holds
     )
@@ -140,6 +145,7 @@ def _by_words(text: str, place: int) -> float:
         (text.isupper() or text[:1] in "–—", -1.0 if words > 1 else -2.0),
         (text.count(",") > 1, -1.5),
         (words <= _FEW_WORDS and _DIGIT.search(text), -1.0),
+        (len(read_name_alone(text)) > 1, -2.0),
     )
     return _BY_COUNT.get(words, 3.0) + sum(weight for holds, weight in weights if holds)
 
@@ -157,4 +163,7 @@ def _is_repeated(sheet: Sheet, place: int) -> bool:
 
 def _is_credit(text: str) -> bool:
     """Whether a line says who wrote, or when."""
-    return bool(read_byline(text) or read_name_alone(text)) or is_date_line(text, find_dates(text, _ANY_DAY))
+    if read_byline(text) or read_name_alone(text):
+        return True
+    dates = find_dates(text, _ANY_DAY)
+    return is_date_line(text, dates) or (bool(dates) and dates[0].start == 0 and len(text) <= _LONGEST_CREDIT)

@@ -7,13 +7,12 @@ from services.research.clip import make_clip, restore_lines
 from tests.unit.clip_scoring import clipboard, clips, found_fields, score, squash, total
 from tests.unit.test_research_corpus import Paste, all_pastes, visible_lines
 
-KNOWN = [paste for paste in all_pastes() if paste.part != "blind"]
-EVERY = pytest.mark.parametrize("paste", KNOWN, ids=lambda paste: paste.name)
+EVERY = pytest.mark.parametrize("paste", all_pastes(), ids=lambda paste: paste.name)
 LEAST_BODY, LEAST_REMOVED = 0.99, 0.95
 LEAST_FIELDS = 0.88  # of the fields that can be read in the pastes
 
 
-@pytest.mark.parametrize("part", ["frozen", "rest"])
+@pytest.mark.parametrize("part", ["frozen", "rest", "blind"])
 def test_cleaner_keeps_the_body_and_removes_what_is_a_pages_own(part: str) -> None:
     pastes = [paste for paste in all_pastes() if paste.part == part]
 
@@ -40,7 +39,7 @@ def test_quotes_stand_word_for_word(paste: Paste) -> None:
 
 def test_titles_authors_dates_and_sites_are_found() -> None:
     wrong, right = [], 0
-    for paste in KNOWN:
+    for paste in all_pastes():
         found = found_fields(clips()[paste.name])
         for field in ("title", "author", "published", "site"):
             if field not in paste.expected.get("open", []):

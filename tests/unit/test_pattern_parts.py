@@ -1,6 +1,7 @@
 """Words that a pattern needs: whatever it fits holds them, so that it need not be tried on anything else."""
 
 import re
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from services.research import wordings
 from services.research.judgement import fold
 
 PATTERNS = [address for _, address in _ADDRESSES]
+compiled = cache(re.compile)
 LETTERS = st.characters(codec="latin-1")
 WORDINGS = {part for families in (wordings.STRONG, wordings.WEAK) for _, part in families.parts()}
 
@@ -58,14 +60,14 @@ def test_whatever_a_pattern_fits_holds_what_it_needs(pattern: re.Pattern[str]) -
 def test_a_line_that_is_worded_as_a_pages_own_is_found_as_such() -> None:
     """Whatever looking only at likely lines saves, nothing that fits a pattern is missed."""
 
-    @settings(max_examples=400, deadline=None, database=None)
+    @settings(max_examples=150, deadline=None, database=None)
     @given(
         st.sampled_from(sorted(WORDINGS)).flatmap(lambda part: st.from_regex(part, fullmatch=True, alphabet=LETTERS))
     )
     def check(text: str) -> None:
         folded = fold(text)
         for families in (wordings.STRONG, wordings.WEAK):
-            fitting = [number for number, part in families.parts() if re.fullmatch(part, folded)]
+            fitting = [number for number, part in families.parts() if compiled(part).fullmatch(folded)]
             wanted = families.families[min(fitting)] if fitting else None
             is_short = wanted is not None and len(folded) <= wanted.longest
             assert families.family_of(folded) == (wanted.name if wanted and is_short else None)
