@@ -107,12 +107,23 @@ def test_addresses_hold_behind_a_proxy_with_a_prefix(database: Database) -> None
     settings = {"ADMIN_ROOT_PATH": "/jobbko", "ADMIN_PROXY_ADDRESSES": "127.0.0.1"}
     with admin_site_with(database, **settings) as site:
         job_id = fail(site)
-        headers = {"X-Forwarded-Proto": "https", "Authorization": f"Bearer {make_token(site, ['read'])}"}
-        feed = httpx.get(f"http://127.0.0.1:{site.port}/feeds/failed.json?type=test_job", headers=headers).json()
+        headers = {"X-Forwarded-Proto": "https", "Authorization": f"Bearer {make_token(site)}"}
+        with httpx.Client(base_url=f"http://127.0.0.1:{site.port}", headers=headers) as client:
+            feed = client.get("/feeds/failed.json?type=test_job").json()
+            made = client.post("/api/v1/jobs", json={"job_type": "test_job", "payload": {}})
+            problem = client.get("/api/v1/jobs/1").json()
+            document = client.get("/api/v1/openapi.json").json()
+            manual = client.get("/api/v1/docs").text
+            inside = client.get("/jobbko/api/v1/jobs").status_code
 
     home = f"https://127.0.0.1:{site.port}/jobbko"
     assert feed["feed_url"] == f"{home}/feeds/failed.json?type=test_job"
     assert feed["items"][0]["url"] == f"{home}/jobs/{job_id}"
+    assert made.headers["location"] == f"/jobbko/api/v1/jobs/{made.json()['id']}"
+    assert problem["type"] == "/jobbko/api/v1/docs#invalid_parameter"
+    assert document["servers"] == [{"url": "/jobbko/api/v1"}]
+    assert 'href="/jobbko/static/style.css"' in manual
+    assert inside == 200  # a proxy may pass the prefix on
 
 
 def test_feeds_are_closed_to_who_has_neither_session_nor_token(admin_site: AdminSite) -> None:
