@@ -85,25 +85,26 @@ def test_an_account_is_made_changed_and_removed_without_its_secret_in_the_trail(
     assert "aGFzaA" not in str(entries(database))
 
 
-@pytest.mark.parametrize(
-    ("statement", "sqlstate"),
-    [
-        ("select put_account('nobody')", "JQ004"),
-        ("select put_account('a b', 'viewer')", "23514"),
-        ("select put_account('', 'viewer')", "23514"),
-        ("select put_account('a', 'root')", "23514"),
-        ("select put_account('a', 'viewer', 'plain text')", "23514"),
-        ("select drop_account('nobody')", "JQ004"),
-        ("select open_session('nobody', sha256('x'), '1 hour', '1 hour')", "JQ004"),
-        ("select password_hash from admin_account", "42501"),
-        ("select * from admin_session", "42501"),
-        ("insert into audit_entry (actor, action) values ('x', 'y')", "42501"),
-        ("delete from audit_entry", "42501"),
-    ],
+REFUSED = (
+    ("select put_account('nobody')", "JQ004"),
+    ("select put_account('a b', 'viewer')", "23514"),
+    ("select put_account('', 'viewer')", "23514"),
+    ("select put_account('a', 'root')", "23514"),
+    ("select put_account('a', 'viewer', 'plain text')", "23514"),
+    ("select drop_account('nobody')", "JQ004"),
+    ("select open_session('nobody', sha256('x'), '1 hour', '1 hour')", "JQ004"),
+    ("select password_hash from admin_account", "42501"),
+    ("select * from admin_session", "42501"),
+    ("insert into audit_entry (actor, action) values ('x', 'y')", "42501"),
+    ("delete from audit_entry", "42501"),
 )
-def test_what_no_account_and_no_trail_may_be_is_refused(database: Database, statement: str, sqlstate: str) -> None:
-    with refused(sqlstate):
-        acting(database, "admin").execute(statement)
+
+
+def test_what_no_account_and_no_trail_may_be_is_refused(database: Database) -> None:
+    conn = acting(database, "admin")
+    for statement, sqlstate in REFUSED:
+        with refused(sqlstate):
+            conn.execute(statement)
 
 
 def test_ended_sessions_are_forgotten_at_the_next_login(database: Database) -> None:

@@ -34,9 +34,9 @@ def shared_admin_site(server: Server) -> "Iterator[AdminSite]":
         server.drop_database(database.name)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's Chromium."""
+    """Debian's Chromium. Not for the session: it keeps an event loop running, beside which no other can."""
     from tests.services.admin_site import running_browser
 
     with running_browser() as started:
