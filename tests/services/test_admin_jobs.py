@@ -132,7 +132,7 @@ def test_a_row_shows_attempt_progress_and_estimate_and_cuts_its_payload(admin_si
     database = admin_site.database
     database.enqueue(
         "whisper_transcribe", {"path": "a" * 5000, "api_key": "hunter2"}, status="running", attempts=1, progress=0.5,
-        progress_note="unit 3 of 6 password=hunter2", worker_id="w",
+        progress_note="unit 3 of 6 password=hunter2", worker_id="w", error_class="timeout", error_msg="no answer",
     )  # fmt: skip
     database.rows(
         "update job_queue set started_at = now() - interval '20 min', progress_at = now() - interval '11 min'"
@@ -142,6 +142,7 @@ def test_a_row_shows_attempt_progress_and_estimate_and_cuts_its_payload(admin_si
 
     assert "Transcribing … attempt 2/3" in words
     assert "unit 3 of 6" in words
+    assert "last error: timeout: no answer" in words
     assert "about 20" in words
     assert "no progress for 11" in words
     assert "hunter2" not in page

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
+import anyio
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -76,7 +77,8 @@ async def job_text(request: Request) -> Response:
     if row is None or row["text"] is None:
         raise HTTPException(404)
     headers = {"Content-Disposition": f'attachment; filename="{part}-{str(job_id)[:8]}.json"'}
-    return Response(redact_json(row["text"]), media_type="application/json", headers=headers)
+    text = await anyio.to_thread.run_sync(redact_json, row["text"])
+    return Response(text, media_type="application/json", headers=headers)
 
 
 async def result_page(request: Request) -> Response:
@@ -86,7 +88,9 @@ async def result_page(request: Request) -> Response:
     job = await database.fetch_one("job", id=job_id, most_bytes=2**31)
     if job is None or job["result"] is None:
         raise HTTPException(404)
-    return render(request, "jobs/result.html", job=job, view=view_of(job["job_type"], job["result"]))
+    # Megabytes take a while, and other pages are served meanwhile.
+    view = await anyio.to_thread.run_sync(view_of, job["job_type"], job["result"])
+    return render(request, "jobs/result.html", job=job, view=view)
 
 
 def shown_json(text: str | None, stored_bytes: int | None) -> Shown:

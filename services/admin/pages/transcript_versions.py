@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import anyio
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -42,7 +43,7 @@ async def read_version(request: Request, *, original: bool = False, reveal: bool
         raise HTTPException(404)
     shown = str if reveal else redact_json
     try:
-        transcript = read_transcript(shown(job["result"]))
+        transcript = await anyio.to_thread.run_sync(lambda: read_transcript(shown(job["result"])))
         if newest is None:
             return Version(job, transcript, transcript.segments)
         segments = read_segments(shown(newest["segments"]))
