@@ -94,4 +94,4 @@ select pause_job_type(%(job_type)s, %(until)s, %(reason)s, %(origin)s, %(pause_c
 select resume_own_pause(%(job_type)s, %(pause_classes)s::text[]) as resumed
 
 -- name: sweep_jobs
-select rescued, scheduled, resumed, workers_gone from sweep_jobs()
+select rescued, scheduled, resumed, workers_gone, pruned from sweep_jobs()

@@ -218,7 +218,7 @@ def unregister(conn: QueueConnection, worker_id: str) -> None:
 
 
 def sweep(conn: QueueConnection) -> dict[str, int]:
-    """Rescues lost runs, queues schedules, ends pauses, forgets vanished workers. Returns the counts."""
+    """Rescues lost runs, queues schedules, ends pauses, forgets vanished workers, prunes. Returns the counts."""
     return _call(conn, "sweep_jobs")[0]
 
 
