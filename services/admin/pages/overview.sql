@@ -29,7 +29,8 @@ select seen.name, kind.name is not null as is_known,
        kind.paused_at, kind.paused_until, kind.pause_origin, left(kind.pause_reason, 300) as pause_reason,
        greatest(waiting.jobs - again.jobs, 0) as pending, again.jobs as retry, waiting.jobs > %(most)s as is_capped,
        running.running, failed.errors, failed.seen > %(most_errors)s as errors_capped,
-       failed.newest_at, failed.newest_id, failed.newest_class, left(failed.newest_error, 200) as newest_error,
+       newest.id as newest_id, newest.completed_at as newest_at, newest.error_class as newest_class,
+       left(newest.error_msg, 200) as newest_error,
        due.oldest_due, staff.workers, staff.busy
   from seen
   left join job_type as kind on kind.name = seen.name
@@ -45,14 +46,11 @@ select seen.name, kind.name is not null as is_known,
        select count(*) as running from job_queue where job_type = seen.name and status = 'running') as running
  cross join lateral (
        select count(*) as seen, count(*) filter (where is_failure) as errors,
-              (array_agg(id order by completed_at desc) filter (where is_failure))[1] as newest_id,
-              (array_agg(error_class order by completed_at desc) filter (where is_failure))[1] as newest_class,
-              (array_agg(error_msg order by completed_at desc) filter (where is_failure))[1] as newest_error,
-              max(completed_at) filter (where is_failure) as newest_at
-         from (select id, error_class, left(error_msg, 400) as error_msg, completed_at,
-                      error_class is distinct from 'cancelled' as is_failure
+              (array_agg(id order by completed_at desc) filter (where is_failure))[1] as newest_id
+         from (select id, completed_at, error_class is distinct from 'cancelled' as is_failure
                  from job_queue where job_type = seen.name and status = 'error'
-                order by completed_at desc limit %(most_errors)s + 1) as newest) as failed
+                order by completed_at desc limit %(most_errors)s + 1) as window_of_errors) as failed
+  left join job_queue as newest on newest.id = failed.newest_id
  cross join lateral (
        with recursive place (priority, at) as (
            (select priority, scheduled_for from job_queue
