@@ -11,6 +11,9 @@ from starlette.types import Receive, Scope, Send
 
 from services.admin.access.guard import is_still_allowed
 from services.admin.live import Feed
+from sidelinja_jobs.log import get_logger
+
+log = get_logger()
 
 QUIET_SECONDS = 15.0  # then a comment, which shows a dead connection and keeps proxies from closing a live one
 SEND_SECONDS = 10.0  # a page that takes nothing for so long is dropped
@@ -48,6 +51,8 @@ class EventStream(Response):
             if telling.done() and not leaving.done():
                 telling.result()
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except TimeoutError:
+            log.info("page dropped that took nothing", seconds=SEND_SECONDS)  # the server closes what is not finished
         finally:
             for task in (telling, leaving):
                 task.cancel()

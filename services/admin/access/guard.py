@@ -8,7 +8,6 @@ a page cannot forget it.
 import hashlib
 from urllib.parse import quote
 
-from starlette._utils import get_route_path
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -38,7 +37,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        path = get_route_path(scope)
+        path = own_path(scope)
         request = Request(scope)
         request.state.account = None
         if path.startswith((OWN_TOKENS, "/static/")):
@@ -70,7 +69,7 @@ class Guard:
         wants_page = request.headers.get("sec-fetch-mode", "navigate") == "navigate"
         if request.method not in SAFE_METHODS or not wants_page:
             return error_page(request, 401)
-        path = get_route_path(request.scope) or "/"
+        path = own_path(request.scope)
         query = f"?{request.url.query}" if request.url.query else ""
         target = request.scope.get("root_path", "") + LOGIN
         return RedirectResponse(target + (f"?next={quote(path + query)}" if path != "/" or query else ""), 303)
@@ -105,7 +104,7 @@ async def session_account(request: Request) -> Account | None:
     if token is None:
         return None
     idle = request.app.state.settings.idle_hours
-    is_awake = LIVE_HEADER not in request.headers and get_route_path(request.scope) != LIVE
+    is_awake = LIVE_HEADER not in request.headers and own_path(request.scope) != LIVE
     row = await request.app.state.database.fetch_one(
         "use_session", token_hash=digest(token), idle_hours=idle, touch=is_awake
     )
@@ -122,6 +121,12 @@ def session_token(request: Request) -> str | None:
     name = cookie_name(request)
     token = request.cookies.get(name)
     return token if token and len(token) <= LONGEST_COOKIE else None
+
+
+def own_path(scope: Scope) -> str:
+    """The path below ADMIN_ROOT_PATH, which headers.py has put in front of every path."""
+    path: str = scope["path"][len(scope.get("root_path", "")) :]
+    return path or "/"
 
 
 def cookie_name(request: Request) -> str:
