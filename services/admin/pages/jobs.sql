@@ -176,29 +176,36 @@ select done, refused
   from act_on_jobs(%(action)s::text, %(ids)s::uuid[], %(statuses)s::job_status[], %(reason)s::text)
 
 -- name: failed_groups
--- Counted from the index alone; the newest of each is looked up for the groups that are shown.
+-- Counted from the index alone; first and last of each group are its ends there.
 with typed as (
-    select error_fingerprint as fingerprint, job_type, count(*) as jobs, min(completed_at) as first_at,
-           max(completed_at) as last_at
+    select error_fingerprint as fingerprint, job_type, count(*) as jobs
       from job_queue
      where error_fingerprint is not null and (%(job_type)s::text is null or job_type = %(job_type)s)
      group by error_fingerprint, job_type
 ), grouped as (
-    select fingerprint, sum(jobs)::bigint as jobs, min(first_at) as first_at, max(last_at) as last_at,
-           (array_agg(job_type order by jobs desc))[1:20] as types,
+    select fingerprint, sum(jobs)::bigint as jobs, (array_agg(job_type order by jobs desc))[1:20] as types,
            count(*) over () as groups, sum(sum(jobs)) over ()::bigint as all_jobs
       from typed
      group by fingerprint
-     order by max(last_at) desc nulls first, fingerprint
+), dated as (
+    select grouped.*, newest.id as newest_id, newest.completed_at as last_at, newest.error_class, newest.error_msg
+      from grouped
+      left join lateral (
+           select id, completed_at, error_class, error_msg
+             from job_queue
+            where error_fingerprint = grouped.fingerprint
+              and (%(job_type)s::text is null or job_type = %(job_type)s)
+            order by completed_at desc, id
+            limit 1) as newest on true
+     order by newest.completed_at desc, grouped.fingerprint
      limit %(limit)s
 )
-select grouped.*, newest.id as newest_id, left(newest.error_class, 200) as error_class,
-       left(newest.error_msg, 1000) as error_msg, clock_timestamp() as read_at
-  from grouped
-  left join lateral (
-       select id, error_class, error_msg
-         from job_queue
-        where error_fingerprint = grouped.fingerprint and (%(job_type)s::text is null or job_type = %(job_type)s)
-        order by completed_at desc, id
-        limit 1) as newest on true
- order by grouped.last_at desc nulls first, grouped.fingerprint
+select dated.fingerprint, dated.jobs, dated.types, dated.groups, dated.all_jobs, dated.newest_id, dated.last_at,
+       left(dated.error_class, 200) as error_class, left(dated.error_msg, 1000) as error_msg,
+       (select completed_at
+          from job_queue
+         where error_fingerprint = dated.fingerprint and (%(job_type)s::text is null or job_type = %(job_type)s)
+         order by completed_at
+         limit 1) as first_at
+  from dated
+ order by dated.last_at desc, dated.fingerprint
