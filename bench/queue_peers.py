@@ -159,10 +159,9 @@ def compare(figures: dict[str, dict[str, dict[str, float]]], peers: list[str]) -
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    groups = ("python", "node", "ceiling")
-    print(
-        "\n| case | figure | ours | best Python peer | best Node peer | ceiling | share of clear |\n" + "|---" * 7 + "|"
-    )
+    groups = ("python", "node", *BARE)
+    print(f"\n| case | figure | ours | best Python peer | best Node peer | {' | '.join(BARE)} | share of clear |")
+    print("|---" * (len(groups) + 4) + "|")
     for row in rows:
         beside = [
             f"{row[group]['value']:,.4g} {row[group]['system']} ({row[group]['ratio']:.2f})" if group in row else "—"

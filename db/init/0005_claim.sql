@@ -157,18 +157,23 @@ as $$
 begin
     perform set_config('synchronous_commit', 'off', true);
     return query
+    with held as materialized (   -- rows are locked in the order of their ids by all who lock many
+        select job.id, given.progress, given.note, own.lease_seconds
+          from unnest(p_job_ids, p_lease_tokens, p_progress, p_notes) as given (job_id, lease_token, progress, note)
+          join job_queue as job on job.id = given.job_id and job.lease_token = given.lease_token
+          join job_type as own on own.name = job.job_type and own.role = session_user
+         where job.status = 'running'
+         order by job.id for update of job
+    )
     update job_queue as job
-       set lease_until = clock_timestamp() + make_interval(secs => own.lease_seconds),
+       set lease_until = clock_timestamp() + make_interval(secs => held.lease_seconds),
            progress = coalesce(case when held.progress <> 'NaN' then least(greatest(held.progress, 0), 1) end,
                                job.progress),
            progress_note = coalesce(held.note, job.progress_note),
            progress_at = case when coalesce(held.progress, job.progress) is distinct from job.progress
                                 or coalesce(held.note, job.progress_note) is distinct from job.progress_note
                               then clock_timestamp() else job.progress_at end
-      from unnest(p_job_ids, p_lease_tokens, p_progress, p_notes) as held (job_id, lease_token, progress, note),
-           job_type as own
-     where job.id = held.job_id and job.lease_token = held.lease_token and job.status = 'running'
-       and own.name = job.job_type and own.role = session_user
+      from held where job.id = held.id
     returning job.id, job.cancel_requested_at;
 end
 $$;

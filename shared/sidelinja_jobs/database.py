@@ -116,6 +116,12 @@ def is_passing(error: psycopg.Error, is_open: bool) -> bool:
     return not is_open or state[:2] in PASSING_CLASSES or state == READ_ONLY
 
 
+def has_ended(conn: QueueConnection, error: BaseException) -> bool:
+    """Whether the connection is gone, or the server has said that it ends it (the socket may still look open)."""
+    state = error.sqlstate if isinstance(error, psycopg.Error) else None
+    return conn.closed or (state or "").startswith(("08", "57P"))
+
+
 def check_schema(conn: QueueConnection) -> None:
     """Raises SchemaError when the database is older than this code needs."""
     try:

@@ -23,7 +23,6 @@ from sidelinja_jobs.run import Phase, Run
 
 INTERRUPT_SECONDS = 2.5  # a handler that has not left by then is interrupted again: it may have swallowed the first
 GUARD_SECONDS = 10.0  # past the lease, so that a process that slept through it may still end in order
-GUARD_SLACK_SECONDS = 5.0
 ALARM_AGAIN_SECONDS = 0.1
 SET_UP_SECONDS = 0.01  # within a batch of quick jobs, signals and alarm are set anew this often at most
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -74,11 +73,7 @@ class StopFlag:
 
 
 class Guard:
-    """Ends the process when native code keeps the interpreter past the lease: faulthandler's timer is a C thread.
-
-    A timer takes longer to set than a small job to run, so it stays as it is when a run ends: the next one may need the
-    same, and the lease thread takes it back at its next look (`follow`).
-    """
+    """Ends the process when native code keeps the interpreter past the lease: faulthandler's timer is a C thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -89,7 +84,7 @@ class Guard:
         """The main thread goes on to another phase of a run."""
         with self._lock:
             run.enter(phase)
-            if run.is_interruptible and not self._is_in_batch:
+            if not self._is_in_batch:
                 self._set([run])
 
     def enter_batch(self, runs: Sequence[Run]) -> None:
@@ -99,7 +94,9 @@ class Guard:
             self._set(runs)
 
     def leave_batch(self) -> None:
-        self._is_in_batch = False
+        with self._lock:
+            self._is_in_batch = False
+            self._set([])
 
     def follow(self, runs: Sequence[Run]) -> None:
         """Moves on with the leases; called by the lease thread."""
@@ -113,8 +110,7 @@ class Guard:
             if run.is_interruptible or (self._is_in_batch and run.phase is Phase.WAITING)
         ]
         until = min(ends, default=None)
-        # One that fires a little early does so after the lease all the same.
-        if until == self._until or (until and self._until and 0 < until - self._until < GUARD_SLACK_SECONDS):
+        if until == self._until:
             return
         self._until = until
         if until is None:

@@ -103,7 +103,12 @@ def complete_many(conn: QueueConnection, runs: Sequence[Held], results: Sequence
     Returns:
         the jobs that were still held; of the others nothing was written.
     """
-    rows = _call(conn, "complete_jobs", **_keys(runs), results=as_jsonb(results))
+    ended = sorted(
+        zip(runs, results, strict=True), key=lambda each: each[0].id.int
+    )  # the order in which rows are locked
+    rows = _call(
+        conn, "complete_jobs", **_keys([run for run, _ in ended]), results=as_jsonb([each for _, each in ended])
+    )
     return {row["job_id"] for row in rows}
 
 

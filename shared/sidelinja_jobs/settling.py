@@ -13,7 +13,7 @@ import msgspec
 import psycopg
 
 from sidelinja_jobs import queue
-from sidelinja_jobs.database import Link, QueueConnection
+from sidelinja_jobs.database import Link, QueueConnection, has_ended
 from sidelinja_jobs.errors import JobQueueError, LeaseLostError, PermanentError, RefusedError, StopReason
 from sidelinja_jobs.models import Settled
 from sidelinja_jobs.outcomes import (
@@ -185,7 +185,8 @@ def _complete(conn: QueueConnection, run: Run, outcome: Completed, interruptible
     except (LeaseLostError, _UnsettledError):
         raise
     except BaseException as error:
-        if conn.closed:
+        if has_ended(conn, error):
+            conn.close()
             raise psycopg.OperationalError("connection lost while completing") from error
         return outcome_of(error)
     return COMPLETED

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from sidelinja_jobs import queue
-from sidelinja_jobs.database import Link, QueueConnection
+from sidelinja_jobs.database import Link, QueueConnection, has_ended
 from sidelinja_jobs.errors import JobQueueError, LeaseLostError
 from sidelinja_jobs.outcomes import Completed, Outcome, outcome_of
 from sidelinja_jobs.run import Phase, Run
@@ -49,9 +49,13 @@ def settle_together(link: Link, finished: Sequence[Finished], interruptible: Int
 
 
 def complete_plain(conn: QueueConnection, finished: Sequence[Finished]) -> list[Ending]:
-    """The same in one statement, for runs without writes. Raises what psycopg raises."""
+    """The same in one statement, for runs without writes or whose writes are made. Raises what psycopg raises."""
     done = queue.complete_many(conn, [each.run for each in finished], [each.outcome.result for each in finished])
     return [COMPLETED if each.run.id in done else LOST for each in finished]
+
+
+def _place(each: Finished) -> int:
+    return each.run.id.int
 
 
 def _settle_some(link: Link, finished: Sequence[Finished], interruptible: Interruptible) -> dict[Run, Ending]:
@@ -59,10 +63,11 @@ def _settle_some(link: Link, finished: Sequence[Finished], interruptible: Interr
     conn = link.open()
     deadline = min(each.run.deadline for each in finished) - time.monotonic()
     with conn.deadline(min(conn.deadline_seconds or 60.0, max(deadline, 1.0))):
-        if not any(each.outcome.writes for each in finished):
-            return dict(zip((each.run for each in finished), complete_plain(conn, finished), strict=True))
+        # Apart from those with writes: each transaction locks its rows in the order of their ids.
+        if plain := [each for each in finished if not each.outcome.writes]:
+            return dict(zip((each.run for each in plain), complete_plain(conn, plain), strict=True))
         with conn.transaction():
-            written, others = _write_some(conn, finished, interruptible)
+            written, others = _write_some(conn, sorted(finished, key=_place), interruptible)
             endings = dict(zip((each.run for each in written), complete_plain(conn, written), strict=True))
     return endings | {run: _settle_alone(link, run, outcome, interruptible) for run, outcome in others.items()}
 
@@ -76,15 +81,18 @@ def _write_some(
     started = time.monotonic()
     for each in finished:
         try:
-            if each.outcome.writes:
-                with conn.transaction():
-                    _write_one(conn, each, interruptible)
+            with conn.transaction():
+                _write_one(conn, each, interruptible)
             written.append(each)
         except LeaseLostError:
             others[each.run] = None
         except BaseException as error:
-            if conn.info.transaction_status is not TransactionStatus.INTRANS:
-                # Lost, or left in the middle of a statement: nothing more can be written on it.
+            if (
+                isinstance(error, psycopg.errors.DeadlockDetected)
+                or has_ended(conn, error)
+                or conn.info.transaction_status is not TransactionStatus.INTRANS
+            ):
+                # Gone, in another's way, or left in the middle of a statement: the others must not suffer from it.
                 raise psycopg.OperationalError("connection lost while completing") from error
             others[each.run] = outcome_of(error)
         if time.monotonic() - started > WRITES_SECONDS:

@@ -174,7 +174,8 @@ def test_a_write_that_is_broken_off_takes_nothing_from_the_others(
     """Lost in the middle of its own statement: that connection can go on with nothing."""
     add_written(database)
     ids = enqueue_numbers(database, 12, sleeps=8)
-    start(database, worker_process, NUMBERED)
+    patient = "import sidelinja_jobs.settling_together as together\ntogether.WRITES_SECONDS = 60\n"
+    start(database, worker_process, patient + NUMBERED)
     wait_until(lambda: database.rows("select 1 from pg_stat_activity where wait_event = 'PgSleep'"))
 
     take_away(database, ids[8])
