@@ -8,8 +8,8 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from wsgiref.simple_server import WSGIServer
 from itertools import accumulate
+from wsgiref.simple_server import WSGIServer
 
 import prometheus_client
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, disable_created_metrics
