@@ -39,14 +39,14 @@ BACKOFF_SECONDS = 2  # the cap, so that the bound does not depend on the attempt
 PICKUP_SECONDS = 1.0  # a worker that is busy with a slow job is free by then
 BOUND_SECONDS = LEASE_SECONDS + SWEEP_SECONDS + BACKOFF_SECONDS + PICKUP_SECONDS
 EMPTY_SECONDS = 120  # how long the rest may take once the chaos is over
-SHARES = {"quick": 40, "slow": 0.4, "failing": 1.2, "follow": 2}  # jobs per round of a producer, on average
+SHARES = {"quick": 12, "slow": 0.2, "failing": 1.2, "follow": 2}  # jobs per round of a producer, on average
 ROUND_SECONDS = 0.5
-BACKLOG = 150  # beyond which a producer waits: recovery is to be measured, not the length of a line
+BACKLOG = 60  # beyond which a producer waits: recovery is to be measured, not the length of a line
 
 ASK = """
 with asked as (
     insert into job_queue (id, job_type, payload)
-    select id, %s, jsonb_build_object('n', n) from unnest(%s::uuid[]) with ordinality as wanted (id, n)
+    select id, %s, jsonb_build_object('n', (random() * 1000000)::integer) from unnest(%s::uuid[]) as wanted (id)
     on conflict (id) do nothing
 )
 insert into soak_asked select unnest(%s::uuid[]) on conflict do nothing
@@ -171,6 +171,9 @@ def report(database: Database, chaos: Chaos, crew: Crew, emptied: bool, seconds:
         "recovery_p50": round(share(claimed, 0.5), 2),
         "recovery_p99": round(share(claimed, 0.99), 2),
         "recovery_max": round(share(claimed, 1), 2),
+        "slowest": {
+            each.job_type: round(each.claimed, 2) for each in sorted(calm, key=lambda each: each.claimed)[-50:]
+        },
         "recovery_bound": round(BOUND_SECONDS, 2),
         "recoveries_across_outages": len(across),
         "recovery_across_outages_p99": round(share(across, 0.99), 2),

@@ -78,15 +78,17 @@ select (select count(*) from job_event where old_status is null) as jobs,
        (select count(*) from job_event where new_status = 'running') as runs
 """
 BACK = """
-select (select min(ended_at) from job_attempt where job_id = %(id)s and outcome = 'lost'
-           and ended_at > to_timestamp(%(died)s)) as swept_at,
+select (select min(at) from job_event where job_id = %(id)s and old_status = 'running'
+           and at > to_timestamp(%(died)s)) as swept_at,
        (select min(at) from job_event where job_id = %(id)s and new_status = 'running'
-           and at > to_timestamp(%(died)s)) as claimed_at
+           and at > to_timestamp(%(died)s)) as claimed_at,
+       (select min(job_type) from job_event where job_id = %(id)s) as job_type
 """
 
 
 def balance(database: Database) -> dict[str, list[str]]:
-    """Accounts that do not balance, each with some of its jobs."""
+    """Accounts that do not balance, each with some of its jobs, after one last sweep."""
+    database.rows("select sweep_jobs()")
     found = {}
     for name, statement in ACCOUNTS.items():
         rows = database.rows(statement)
@@ -105,6 +107,7 @@ def figures(database: Database) -> dict[str, Any]:
 class Recovery(NamedTuple):
     """What became of one job of a worker that died, in seconds since."""
 
+    job_type: str
     swept: float
     claimed: float
     is_disturbed: bool  # the database was away at some time between
@@ -123,7 +126,7 @@ def recoveries(
             if row["swept_at"] is not None and row["claimed_at"] is not None:
                 swept, claimed = row["swept_at"].timestamp(), row["claimed_at"].timestamp()
                 is_disturbed = any(start < claimed and end > died for start, end in outages)
-                found.append(Recovery(swept - died, claimed - died, is_disturbed))
+                found.append(Recovery(row["job_type"], swept - died, claimed - died, is_disturbed))
     return found
 
 

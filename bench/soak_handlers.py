@@ -40,18 +40,18 @@ def slow(job: Job[Any], ctx: Context) -> dict[str, int]:
 def failing(job: Job[Any], ctx: Context) -> dict[str, int]:
     """Every way to end; most of them well in the end."""
     _leave_a_row(job, ctx)
-    match job.payload["n"] % 8:
-        case 0 if job.attempt < 3:
+    match job.payload["n"] % 32:
+        case 0 | 1 | 2 | 3 if job.attempt < 3:
             raise OSError(f"attempt {job.attempt} fails")
-        case 1:
+        case 4 | 5 | 6:
             raise PermanentError("never")
-        case 2 if job.attempt == 1:
+        case 7 | 8 | 9 if job.attempt == 1:
             raise RetryLaterError("in a second", seconds=1)
-        case 3 if datetime.now(UTC) < job.created_at + timedelta(seconds=2):
+        case 10 | 11 | 12 if datetime.now(UTC) < job.created_at + timedelta(seconds=2):
             raise ComeBackLaterError("two seconds after its birth", until=datetime.now(UTC) + timedelta(seconds=1))
-        case 4 if job.attempt == 1:
+        case 13 if job.attempt == 1:
             os._exit(137)
-        case 5:
+        case 14 | 15 | 16:
             raise ValueError("always")
     return {"attempt": job.attempt}
 
