@@ -247,3 +247,23 @@ def test_links_keep_the_prefix_of_a_proxy(database: Database) -> None:
             assert [link for link in found if urlsplit(link).path and not link.startswith("/jobbko/")] == []
         back = site.operator.post("/jobs/ticked", data={"job": str(job), "action": "retry", "back": "/jobbko/jobs?q=x"})
         assert back.headers["location"] == "/jobbko/jobs?q=x"
+
+
+def test_every_page_speaks_norwegian_too(database: Database) -> None:
+    from tests.services.admin_jobs import RESULTS, completed
+    from tests.services.admin_site import admin_site_with
+
+    jobs = [completed(database, name, result) for name, result in RESULTS.items()]
+    jobs += [failed(database, "x"), database.enqueue(), database.enqueue(status="running", progress=0.5)]
+    pages = ["/jobs", "/jobs?since=x&q=a", "/errors", "/enqueue", "/enqueue/test_job"]
+    pages += ["/jobs/all?action=retry", "/jobs/all?action=cancel"]
+    with admin_site_with(database, ADMIN_LANGUAGE="nb") as site:
+        shown = {path: site.operator.get(path) for path in [*pages, *(f"/jobs/{job}" for job in jobs)]}
+        shown |= {path: site.operator.get(path) for path in (f"/jobs/{jobs[0]}/transcript", f"/jobs/{jobs[2]}/result")}
+        done = site.operator.post("/jobs/ticked", data={"job": str(jobs[4]), "action": "retry"})
+        told = said(site.operator.get(done.headers["location"]).text)
+
+    assert {path: answer.status_code for path, answer in shown.items() if answer.status_code != 200} == {}
+    assert "Flere filtre" in said(shown["/jobs"].text)
+    assert "Prøv én jobb igjen" in said(shown["/jobs/all?action=retry"].text)
+    assert "1 av 1 prøves igjen." in told
