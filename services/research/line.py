@@ -4,16 +4,17 @@ A line is changed in place from reading to rendering; it keeps what it was in th
 to it can be told and undone.
 """
 
-from collections.abc import Sized
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+LONGEST_LINE = 1_200_000  # characters: a text may be one line, a page of 5 MB may not
 MOST_LINES = 50_000  # that hold anything; more would not find room in the memory that the cleaner has
 LineKind = Literal["text", "heading", "item", "row", "quote", "code"]
 
 
-class TooManyLinesError(ValueError):
-    """A paste has more lines than are taken."""
+class TooLargeError(ValueError):
+    """A paste has more lines, or a longer one, than are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,9 @@ class Line:
         return ((self.number, self.source), *self.parts)
 
 
-def require_room(lines: Sized) -> None:
-    """Raises: TooManyLinesError: there are more lines than are taken."""
+def require_room(lines: Sequence[Line]) -> None:
+    """Raises: TooLargeError: there are more lines than are taken, or the last is too long."""
     if len(lines) > MOST_LINES:
-        raise TooManyLinesError(f"the paste has more than {MOST_LINES} lines")
+        raise TooLargeError(f"the paste has more than {MOST_LINES} lines")
+    if len(lines[-1].source) > LONGEST_LINE:
+        raise TooLargeError(f"a line has {len(lines[-1].source)} characters, at most {LONGEST_LINE} are taken")

@@ -6,6 +6,7 @@ tags) is read as text with the tags cut out instead.
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
@@ -18,7 +19,11 @@ from services.research.plain_text import arrange
 
 MOST_TAGS = 250_000
 DEEPEST = 400
+MOST_STRAYS, MOST_ATTRIBUTES = 200_000, 250_000  # signs that begin nothing; the parser keeps a record of each
+LONGEST_TAG = 200_000  # its attributes may be a million
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
+_STRAY = re.compile(r"<(?![a-zA-Z/])|&(?!#?\w{1,31};)")
+_LONG_TAG = re.compile(rf"<[a-zA-Z][^<>]{{{LONGEST_TAG}}}")
 _CUT = re.compile(r"<[^<>]*>")
 _CLIPBOARD_HEADER = re.compile(r"\A\s*Version:\d\.\d\s+(?:\w+:[^\n]*\n){1,12}")
 # Their end tag may be left out, so that they do not nest.
@@ -66,6 +71,13 @@ def read_page(tree: Tree) -> list[Line]:
 
 def _trouble(html: str) -> str | None:
     """Why a page is not parsed."""
+    if _LONG_TAG.search(html):
+        return f"page_not_parsed: a tag of more than {LONGEST_TAG} characters"
+    strays = sum(1 for _ in islice(_STRAY.finditer(html), MOST_STRAYS + 1))
+    if strays > MOST_STRAYS:
+        return f"page_not_parsed: more than {MOST_STRAYS} signs that begin no tag or letter"
+    if html.count("=") > MOST_ATTRIBUTES:
+        return f"page_not_parsed: more than {MOST_ATTRIBUTES} attributes"
     depth = deepest = 0
     for count, found in enumerate(_TAG.finditer(html), start=1):
         if count > MOST_TAGS:
