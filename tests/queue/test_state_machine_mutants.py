@@ -12,7 +12,7 @@ from tests.queue.test_state_machine import COMMON, walk
 FAULTS = [
     ("check_run", "job.lease_token = p_lease_token", "true"),
     ("check_run", "and job.status = 'running'", ""),
-    ("extend_leases", "and job.lease_token = held.lease_token", ""),
+    ("extend_leases", "and job.lease_token = given.lease_token", ""),
     ("complete_job", "delete from job_checkpoint where job_id = p_job_id;", ""),
     ("complete_jobs", "job.lease_token = ended.lease_token", "true"),
     ("fail_job", "v_job.attempts + 1 < v_job.max_attempts", "v_job.attempts < v_job.max_attempts"),
@@ -24,10 +24,10 @@ FAULTS = [
     ("rescue_job", "and not forgiven", ""),
     ("sweep_runs", "for update of job skip locked", "for update of job skip locked offset 1"),
     ("sweep_schedules", "plan.enabled", "true"),
-    ("claim_jobs", "waiting.scheduled_for <= now()", "true"),
+    ("claim_jobs", "between present.first_due and now()", ">= present.first_due"),
     ("claim_jobs", "order by waiting.scheduled_for, waiting.id", "order by waiting.id"),
     ("claim_jobs", "cancel_requested_at = null,", ""),
-    ("record_status_change", "if v_rerun is not null then", "if false then"),
+    ("record_status_change", "where rerun_requested_at is not null and", "where false and"),
     ("forget_old_lease", "new.lease_token := null;", ""),
     ("retry_job", "update job_attempt set forgiven = true where job_id = p_job_id and not forgiven;", ""),
     ("cancel_job", "v_job.status in ('completed', 'error')", "v_job.status in ('completed')"),
@@ -48,4 +48,4 @@ def test_a_fault_is_found(database: Database, function: str, piece: str, fault: 
 
     with pytest.raises((AssertionError, psycopg.Error)):
         # Without shrinking: that it is found is enough.
-        walk(database, settings(max_examples=200, stateful_step_count=60, phases=[Phase.generate], **COMMON))
+        walk(database, settings(max_examples=600, stateful_step_count=60, phases=[Phase.generate], **COMMON))
