@@ -25,6 +25,7 @@ from tests.worker_processes import WorkerProcesses
 DUCKDB = "duckdb==2.0.1"
 _DUCKDB_SCRIPT = """
 import json, pathlib, sys, time, duckdb
+duckdb.sql("set enable_progress_bar = false")
 before = time.process_time()
 duckdb.read_json(sys.argv[1], format="newline_delimited", columns={
     "ts": "DOUBLE", "duration": "DOUBLE", "size": "BIGINT", "status": "INTEGER",
