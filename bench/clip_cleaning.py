@@ -112,6 +112,10 @@ def megabytes() -> Iterator[tuple[str, Clipboard]]:
     pages = [paste for paste in all_pastes() if not paste.is_html and paste.expected["kind"] == "plain"]
     pile = "\n\n".join(paste.content for paste in pages)
     yield "pasted pages in a row", Clipboard((pile * (1_000_000 // len(pile.encode()) + 1))[:900_000])
+    lines = (f"Kari {number % 97} skrev om rute {number} mandag" for number in range(26_000))
+    yield "short lines", Clipboard("\n".join(lines)[:1_000_000])
+    rows = (f"{number}\tHavna i Østre Våg\t{number * 7 % 9973}\t{number % 99} %" for number in range(25_000))
+    yield "table", Clipboard("\n".join(rows)[:950_000])
     yield "HTML", Clipboard("", "".join(f"<p>{number} {sentence * 4}</p>" for number in range(2700))[:1_000_000])
 
 

@@ -154,7 +154,7 @@ def is_menu_line(text: str) -> bool:
     if len(entries) == 1 and len(glued := _GLUED.split(text)) > 1:
         entries = [entry for entry in map(fold, glued) if entry]
     if len(entries) > _MENU_ITEMS - 1:
-        known = sum(1 for entry in entries if entry in NAV_WORDS or judge_entry(entry))
+        known = sum(1 for entry in entries if entry in NAV_WORDS or (not entry.isdecimal() and judge_entry(entry)))
         least = 1 if text.count(" | ") >= _LEAST_BARS and not _DIGIT.search(text) else max(2, 0.4 * len(entries))
         return known >= least and all(entry.count(" ") < 5 for entry in entries)
     words = text.split()
