@@ -32,7 +32,7 @@ class AdminSettings(DatabaseSettings):
     language: str = setting("ADMIN_LANGUAGE", default="auto", choices=("auto", "nb", "en"), help="auto: the browser's")
     time_zone: str = setting("ADMIN_TIME_ZONE", default="Europe/Oslo", help="zone in which times are shown")
     environment: str = setting("ADMIN_ENVIRONMENT", default="", help="word on a badge, like test")
-    frame_ancestors: str = setting("ADMIN_FRAME_ANCESTORS", default="'none'", help="sites that may show it in a frame")
+    ancestors_text: str = setting("ADMIN_FRAME_ANCESTORS", default="none", help="sites that may show it in a frame")
     proxies_text: str = setting("ADMIN_PROXY_ADDRESSES", default="", help="addresses or networks of trusted proxies")
     proxy_header: str = setting("ADMIN_PROXY_HEADER", default="", help="header in which a proxy names the person")
     proxy_new_accounts: str = setting(
@@ -54,6 +54,11 @@ class AdminSettings(DatabaseSettings):
     def hosts(self) -> frozenset[str]:
         """Names that the Host header may have, in lower case, without port."""
         return frozenset(name.lower() for name in _items(self.hosts_text))
+
+    @property
+    def frame_ancestors(self) -> str:
+        """As the policy writes them. An .env file takes quotes away, so that none and self are known without, too."""
+        return " ".join(f"'{word}'" if word in ("none", "self") else word for word in self.ancestors_text.split())
 
     @property
     def proxies(self) -> tuple[Network, ...]:
@@ -102,7 +107,7 @@ def _problems(settings: AdminSettings) -> list[str]:
         found.append(f"ADMIN_TIME_ZONE is {settings.time_zone!r}, expected a zone like Europe/Oslo")
     for word in settings.frame_ancestors.split():
         if not _ANCESTOR.fullmatch(word):
-            found.append(f"ADMIN_FRAME_ANCESTORS holds {word!r}, expected 'none', 'self' or https://suite.example.no")
+            found.append(f"ADMIN_FRAME_ANCESTORS holds {word!r}, expected none, self or https://suite.example.no")
     try:
         _ = settings.proxies
     except ValueError as error:

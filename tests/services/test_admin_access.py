@@ -131,7 +131,7 @@ def test_a_fault_of_ours_is_a_page_with_the_policy_and_tells_nothing(
 
 
 def test_other_sites_may_show_it_in_a_frame_where_the_setting_says_so(database: Database) -> None:
-    with admin_site_with(database, ADMIN_FRAME_ANCESTORS="'self' https://suite.example.no") as site:
+    with admin_site_with(database, ADMIN_FRAME_ANCESTORS="self https://suite.example.no") as site:
         answer = site.operator.get("/")
 
     assert answer.headers["content-security-policy"].endswith("frame-ancestors 'self' https://suite.example.no")
