@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from demo.embedded_postgres import EmbeddedPostgres
+from demo.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from tests.databases import Database
 from tests.tcp_proxy import Proxy
 from tests.worker_processes import WorkerProcess, WorkerProcesses
@@ -187,7 +187,16 @@ class Chaos:
         self._outage(self._postgres.stop, lambda: time.sleep(random.uniform(0, 3)), self._postgres.start)  # noqa: S311
 
     def kill_server(self) -> None:
-        self._outage(self._postgres.kill, lambda: None, self._postgres.start)
+        self._outage(self._postgres.kill, self._start_again)
+
+    def _start_again(self) -> None:
+        """The kernel may take a moment to end the last process of a killed server, which a new one waits for."""
+        for _ in range(10):
+            with contextlib.suppress(EmbeddedPostgresError):
+                self._postgres.start()
+                return
+            time.sleep(0.5)
+        self._postgres.start()
 
     def _outage(self, *parts: Callable[[], object]) -> None:
         begun = time.time()

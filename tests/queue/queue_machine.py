@@ -84,6 +84,9 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(worker=WORKERS, limit=st.integers(1, 4))
     def claim(self, worker: int, limit: int) -> None:
         conn, kind, name = self.world.workers[worker]
+        if not self.model.claimable(kind, 1) and not self.model.is_paused(kind):
+            self.insert(kind, 0, 3, 0)  # a walk may be one without any other way to enqueue
+            self.table_is_as_the_model_says()
         rows = conn.execute("select * from claim_jobs(%s, %s, %s)", (kind, name, limit)).fetchall()
         rows.sort(key=lambda row: (-row["priority"], row["scheduled_for"], row["id"]))
         assert [row["id"] for row in rows] == self.model.claimable(kind, limit)
