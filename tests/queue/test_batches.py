@@ -153,7 +153,8 @@ def test_a_run_that_was_lost_while_it_waited_for_the_others_writes_nothing(
 ) -> None:
     add_written(database)
     ids = enqueue_numbers(database, 12, waits=8)
-    worker = start(database, worker_process, NUMBERED, lease_seconds=60)
+    patient = "import sidelinja_jobs.batches as batches\nbatches.QUICK_SECONDS = batches.FLUSH_SECONDS = 60\n"
+    worker = start(database, worker_process, patient + NUMBERED, lease_seconds=60)
     wait_for_file(worker.log_file.parent / "working")
     assert database.job(ids[5])["status"] == "running", "finished, and not settled yet: it has writes"
 
@@ -163,9 +164,9 @@ def test_a_run_that_was_lost_while_it_waited_for_the_others_writes_nothing(
 
     assert written(database) == sorted(str(number) for number in range(12) if number != 5)
     assert database.job(ids[5])["status"] == "running"
-    assert [line["job_id"] for line in worker.log_events("job ended") if line["outcome"] == "lost_lease"] == [
-        str(ids[5])
-    ]
+    wait_until(lambda: worker.log_events("jobs ended"))
+    lost = [line["job_id"] for line in worker.log_events("job ended") if line["outcome"] == "lost_lease"]
+    assert lost == [str(ids[5])]
 
 
 def test_a_write_that_is_broken_off_takes_nothing_from_the_others(
