@@ -81,7 +81,7 @@ class QueueGauges(Collector):
                 self._kept = self._ask()
                 self._kept_until = time.monotonic() + KEPT_SECONDS
             yield from self._kept
-            errors = CounterMetricFamily("jobqueue_collect_errors_total", "Times that the database did not tell its state")
+            errors = CounterMetricFamily("jobqueue_collect_errors_total", "Times that the database told nothing")
             errors.add_metric([], self._errors)
             yield errors
         yield _gauge("jobqueue_disk_free_bytes", "Free space where the volumes lie", shutil.disk_usage(self._disk).free)
