@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 # Most tests wait more than they work. A file stays together, and files start in the order of their names, since the
 # longest test stands early in it.
-AT_ONCE ?= -n 2 --dist loadgroup --no-loadscope-reorder
+AT_ONCE ?= -n 2 --dist loadfile --no-loadscope-reorder
 ARGS ?=
 
 .PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip bench-queue bench-claim bench-notify bench-api soak bench-admin-live bench-admin clean

@@ -47,12 +47,17 @@ def engine_trouble() -> str | None:
     return None if asked.returncode == 0 else f"no Docker engine answers: {asked.stderr.strip()[:200]}"
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file stays in one process, and so do the files that share the stack: a group of `--dist loadgroup`."""
-    for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(ROOT))))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """A file stays in one process, and so do the files that share the running stack."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class StackTogether(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return "the stack" if file.startswith("tests/e2e/test_stack") else file
+
+    return StackTogether(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -11,9 +11,7 @@ from tests.e2e.running_stack import RunningStack
 from tests.openrouter_standin import StandIn
 from tests.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("stack"),
-]  # fmt: skip
+pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600)]
 
 GRACE_SECONDS = 30  # of whisper in compose.yaml
 

@@ -13,9 +13,7 @@ from tests.e2e.running_stack import RunningStack
 from tests.services.admin_site import running_browser
 from tests.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("stack"),
-]  # fmt: skip
+pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

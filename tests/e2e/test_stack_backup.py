@@ -6,9 +6,7 @@ import pytest
 
 from tests.e2e.running_stack import PROJECT, RunningStack
 
-pytestmark = [
-    pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("stack"),
-]  # fmt: skip
+pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600)]
 
 # Every row of every table; but for whom a restore is new: live workers, the applied files' times, the event epoch, and
 # numbers of transactions, which are another server's.

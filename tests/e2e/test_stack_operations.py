@@ -9,9 +9,7 @@ import pytest
 from tests.e2e.running_stack import PROJECT, SAMPLE, RunningStack
 from tests.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("stack"),
-]  # fmt: skip
+pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600)]
 
 WAITING_JOB = "insert into job_queue (job_type, payload) values ('nobodys', '{}')"
 

@@ -1,0 +1,1 @@
+"""A package, so that its fixture `stack` ends with its last test (scope `package`)."""
