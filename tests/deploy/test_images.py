@@ -107,10 +107,10 @@ def test_build_context_holds_nothing_but_the_parts_of_images(tmp_path: Path) -> 
 
 
 def test_prometheus_accepts_its_configuration() -> None:
-    config = ROOT / "services" / "prometheus" / "prometheus.yml"
+    folder = ROOT / "services" / "prometheus"
     image = SERVICES["prometheus"]["image"]
     checked = docker(
-        "run", "--rm", "--network", "none", "--volume", f"{config}:/prometheus.yml:ro", "--entrypoint", "promtool",
-        image, "check", "config", "/prometheus.yml",
+        "run", "--rm", "--network", "none", "--volume", f"{folder}:/etc/prometheus:ro", "--entrypoint", "promtool",
+        image, "check", "config", "/etc/prometheus/prometheus.yml",
     )  # fmt: skip
     assert "SUCCESS" in checked.stdout

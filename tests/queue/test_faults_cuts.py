@@ -31,7 +31,7 @@ def handle(job, ctx):
     if "second" not in done:
         ctx.checkpoint("second")
     if job.payload["slow"]:
-        time.sleep(1)
+        time.sleep(2)  # a quarter of the lease and more: a heartbeat and a sweep fall into it
     if job.payload["fail"] and job.attempt == 1:
         raise ValueError("as told")
     ctx.on_complete(lambda conn: conn.execute("insert into written values (%s, 'end')", (job.id,)))
