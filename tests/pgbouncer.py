@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from types import TracebackType
 
@@ -64,7 +65,9 @@ class PgBouncer:
         assert PROGRAM is not None
         user = unprivileged_user()  # it refuses to run as root
         identity = {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-        for path in (*self._folder.parents[:3], self._folder, *self._folder.iterdir()):
+        root = Path(tempfile.gettempdir())
+        above = [path for path in self._folder.parents if root in path.parents]  # as deep as the run has its folders
+        for path in (*above, self._folder, *self._folder.iterdir()):
             path.chmod(path.stat().st_mode | (0o755 if path.is_dir() else 0o644))
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
