@@ -152,3 +152,13 @@ def test_a_probe_overtakes_no_earlier_event_of_its_job() -> None:
     passed, to_send = probe([later, earlier])
     assert [one.event_id for one in passed] == [21, 20]
     assert [one.event_id for one in to_send] == [20]
+
+
+def test_a_receiver_that_seems_down_is_asked_with_the_event_that_was_tried_least() -> None:
+    """Or the trouble of one job would be taken for the receiver's for ever."""
+    often = event(event_id=1, job_id=uuid4(), tries=5, is_new=False)
+    seldom = event(event_id=2, job_id=uuid4(), tries=1, is_new=False)
+
+    passed, to_send = probe([often, seldom])
+
+    assert (passed, to_send) == ([seldom], [seldom])

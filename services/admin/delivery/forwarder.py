@@ -185,7 +185,7 @@ class Forwarder:
         disable_reason = next((one.message for one in verdicts if one.kind is Kind.DISABLE), None)
         holding = next((one for one in verdicts if one.kind is Kind.HOLD), None)
         asked = max((one.retry_after_seconds or 0.0 for one in verdicts), default=0.0)
-        if holding is None and not asked and not batch.is_down:
+        if not verdicts or (holding is None and not asked and not batch.is_down):  # nothing sent tells nothing new
             return Record(row, results, has_recovered=has_recovered, disable_reason=disable_reason)
         wait_seconds = max(asked, self._policy.pause_seconds(self._pauses) if holding or batch.is_down else 0.0)
         self._pauses += 1

@@ -66,6 +66,8 @@ def probe(events: Sequence[Event]) -> tuple[list[Event], list[Event]]:
     `events` are in the order of the cursor. Returns those that are passed by it, and of these the ones to be sent.
     """
     retried, new = ([event for event in events if event.is_new is is_new] for is_new in (False, True))
+    # The one that was tried least: else one job's trouble would be asked for again and again, and stand for all.
+    retried.sort(key=lambda event: event.tries)
     for count, event in enumerate(new, start=1):
         # One that would overtake an earlier event of its job, which stands behind it and stays there, waits.
         overtakes = any(left.job_id == event.job_id and left.event_id < event.event_id for left in new[count:])
