@@ -1,6 +1,7 @@
 """Workers of research_clip that are killed: the clip is completed once, is the one that would have been without, and is
 paid for once where the ledger or the cache has the answer."""
 
+import contextlib
 import os
 import signal
 from typing import Any
@@ -41,6 +42,9 @@ def kill_and_finish(research: Describing, worker: WorkerProcess, job_id: UUID) -
     """Kills the worker at work; the job's result, from the next one."""
     children = worker.children()
     worker.kill()
+    for child in children:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.resume()  # one that was stopped before it had bound its life to its parent's sees the end now
     psutil.wait_procs(children, timeout=10)
     assert not any(child.is_running() for child in children), "the cleaner outlived its worker"
     assert research.database.job(job_id)["status"] == "running"
