@@ -3,12 +3,11 @@
 A password or token that is made here is printed once, on standard output, and nowhere kept but as a hash.
 """
 
-import contextlib
+import functools
 import re
 import secrets
 import string
 import sys
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import click
 from services.admin.access.passwords import LONGEST, hash_password
 from services.admin.api.tokens import SCOPES, digest, new_token
 from services.admin.delivery.commands import deliveries
-from sidelinja_jobs.cli.connection import connect, told_failures
+from sidelinja_jobs.cli.connection import rows_of
 from sidelinja_jobs.cli.documents import print_document
 from sidelinja_jobs.cli.durations import local, parse_duration, parse_time, relative
 from sidelinja_jobs.cli.exits import NotFoundError, NotPossibleError, RefusedError
@@ -34,6 +33,7 @@ _GENERATED = 24  # letters and digits: 142 bits
 _ACCOUNT_NAME = re.compile(r"[^\s\x00-\x1f\x7f/:]{1,100}")
 _TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@-]{0,99}")
 _SQL = load_queries(Path(__file__).with_name("cli.sql"))
+_rows = functools.partial(rows_of, _SQL)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _FROM_STDIN = click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 
@@ -54,18 +54,6 @@ _TOKEN_COLUMNS = (
     Column("MADE", right=True, leaves=2),
     Column("BY", flexible=True, leaves=1),
 )
-
-
-@contextlib.contextmanager
-def _database() -> Iterator[Any]:
-    with contextlib.closing(connect()) as connection, told_failures():
-        yield connection
-
-
-def _rows(statement: str, /, **parameters: object) -> list[Row]:
-    with _database() as connection:
-        rows: list[Row] = connection.execute(_SQL[statement], parameters).fetchall()
-        return rows
 
 
 # ---------------------------------------------------------------- accounts

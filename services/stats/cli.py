@@ -3,10 +3,10 @@
 They run where the command line is, without the worker's packages, so nothing else of this service is imported.
 """
 
-import contextlib
 import csv
+import functools
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import click
 from psycopg.types.json import Jsonb
 
-from sidelinja_jobs.cli.connection import connect, told_failures
+from sidelinja_jobs.cli.connection import rows_of
 from sidelinja_jobs.cli.documents import print_document
 from sidelinja_jobs.cli.exits import NotFoundError, RefusedError
 from sidelinja_jobs.cli.screen import screen_of
@@ -25,6 +25,7 @@ from sidelinja_jobs.cli.text import neutral
 from sidelinja_jobs.queries import load_queries
 
 _SQL = load_queries(Path(__file__).with_name("cli.sql"))
+_rows = functools.partial(rows_of, _SQL)
 _DEFAULT_DAYS = 30
 _LEAST_IN_PUBLIC = 5  # fewer downloads could be one person's
 _NUMBERS = frozenset((
@@ -57,18 +58,6 @@ class Difference:
     @property
     def percent(self) -> float | None:
         return round(100 * (self.new - self.old) / self.old, 1) if self.old else None
-
-
-@contextlib.contextmanager
-def _database() -> Iterator[Any]:
-    with contextlib.closing(connect()) as connection, told_failures():
-        yield connection
-
-
-def _rows(statement: str, /, **parameters: object) -> list[Row]:
-    with _database() as connection:
-        rows: list[Row] = connection.execute(_SQL[statement], parameters).fetchall()
-        return rows
 
 
 @click.group()

@@ -1,17 +1,16 @@
 """`jobs deliveries …`: where events are delivered to, what could not be delivered, and sending it anew."""
 
 import base64
-import contextlib
+import functools
 import secrets
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from services.admin.delivery.signature import PREFIX
-from sidelinja_jobs.cli.connection import connect, told_failures
+from sidelinja_jobs.cli.connection import rows_of
 from sidelinja_jobs.cli.documents import print_document
 from sidelinja_jobs.cli.durations import relative
 from sidelinja_jobs.cli.exits import NotFoundError, RefusedError
@@ -25,6 +24,7 @@ Row = dict[str, Any]
 
 SECRET_BYTES = 32
 _SQL = load_queries(Path(__file__).with_name("commands.sql"))
+_rows = functools.partial(rows_of, _SQL)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _SINK = click.option("--sink", metavar="NAME", help="Only of this sink.")
 _COLOURS = {"delivering": "green", "waits": "yellow", "no forwarder": "yellow", "disabled": "red"}
@@ -121,18 +121,6 @@ def forget(sink: str) -> None:
 def make_secret() -> None:
     """Print a new secret for signatures, to be given to the forwarder and to the receiver."""
     click.echo(PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode())
-
-
-@contextlib.contextmanager
-def _database() -> Iterator[Any]:
-    with contextlib.closing(connect()) as connection, told_failures():
-        yield connection
-
-
-def _rows(statement: str, /, **parameters: object) -> list[Row]:
-    with _database() as connection:
-        rows: list[Row] = connection.execute(_SQL[statement], parameters).fetchall()
-        return rows
 
 
 def _sink_cells(row: Row) -> list[Cell]:

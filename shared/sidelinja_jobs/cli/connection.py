@@ -2,9 +2,9 @@
 
 import contextlib
 import getpass
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -87,6 +87,12 @@ def connect() -> database.QueueConnection:
     with told_failures():
         connection.execute(_SQL["begin_session"], {"actor": _actor()})
     return connection
+
+
+def rows_of(statements: Mapping[str, LiteralString], name: str, /, **parameters: object) -> list[dict[str, Any]]:
+    """The rows of one of a service's own statements, on a connection of its own; fails as `connect` does."""
+    with contextlib.closing(connect()) as connection, told_failures():
+        return connection.execute(statements[name], parameters).fetchall()
 
 
 @contextlib.contextmanager
