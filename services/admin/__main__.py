@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import sys
 import time
 
@@ -19,7 +20,7 @@ from sidelinja_jobs.errors import JobQueueError, SettingsError
 from sidelinja_jobs.log import configure_logging, get_logger
 from sidelinja_jobs.metrics import serve_metrics
 from sidelinja_jobs.version import VERSION
-from sidelinja_jobs.worker import EXIT_CONFIG, EXIT_UNAVAILABLE, START_SECONDS
+from sidelinja_jobs.worker import START_SECONDS
 
 ADMIN_ACCOUNT = "admin"
 
@@ -31,7 +32,7 @@ def main() -> int:
     except SettingsError as error:
         configure_logging()
         get_logger().error("cannot start", problem=str(error))
-        return EXIT_CONFIG
+        return os.EX_CONFIG
     configure_logging(settings.log_format, settings.log_level)
     log = get_logger(service="admin")
     try:
@@ -40,13 +41,13 @@ def main() -> int:
         asyncio.run(serve(settings))
     except JobQueueError as error:
         log.error("cannot start", problem=str(error))
-        return EXIT_CONFIG
+        return os.EX_CONFIG
     except psycopg.OperationalError as error:
         log.error("database unreachable", problem=str(error).strip())
-        return EXIT_UNAVAILABLE
+        return os.EX_UNAVAILABLE
     except SystemExit:  # uvicorn's word for a port that is taken, which it has logged
         log.error("cannot listen", host=settings.host, port=settings.port)
-        return EXIT_CONFIG
+        return os.EX_CONFIG
     log.info("admin view stopped")
     return 0
 

@@ -1,36 +1,23 @@
 """The worker's process: `python -m services.research`."""
 
 import contextlib
-import signal
 import sys
 from pathlib import Path
+
+from structlog.typing import FilteringBoundLogger
 
 from openrouter_client.profile import Profile
 from openrouter_client.settings import ClientSettings
 from services.research.handler import Enricher, Researcher
 from services.research.payload import ClipPayload
 from services.research.settings import ResearchSettings
-from sidelinja_jobs import JobType, SettingsError, WorkerSettings, load_settings, run_worker
-from sidelinja_jobs.log import configure_logging, get_logger
-
-EXIT_CONFIG = 78  # sysexits.h EX_CONFIG
+from sidelinja_jobs import JobType, WorkerSettings, load_settings, run_process, run_worker
 
 
-def main() -> int:
+def work(job_type: JobType, worker_settings: WorkerSettings, log: FilteringBoundLogger) -> int:
     """Checks the settings and works; returns the exit code. Without a key it cleans, and says so."""
-    configure_logging()
-    job_type = JobType.load(Path(__file__).parent)
-    log = get_logger(job_type=job_type.name)
-    for number in (signal.SIGTERM, signal.SIGINT):  # until the worker loop takes over
-        signal.signal(number, lambda *_: sys.exit(0))
-    try:
-        worker_settings = load_settings(WorkerSettings)
-        configure_logging(worker_settings.log_format, worker_settings.log_level)
-        settings = load_settings(ResearchSettings)
-        client_settings = load_settings(ClientSettings)
-    except SettingsError as error:
-        log.error("cannot start", problem=str(error))
-        return EXIT_CONFIG
+    settings = load_settings(ResearchSettings)
+    client_settings = load_settings(ClientSettings)
     profile = Profile.from_settings(client_settings)
     log.info("model configured", model=profile.model, server=profile.base_url, is_usable=profile.is_usable)
     with contextlib.ExitStack() as stack:
@@ -54,4 +41,4 @@ def _make_enricher(profile: Profile, settings: ClientSettings, stack: contextlib
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_process(Path(__file__).parent, work))

@@ -1,12 +1,12 @@
 """The worker's process: `python -m services.stats`."""
 
-import signal
 import sys
 import threading
 import time
 from pathlib import Path
 
 import psycopg
+from structlog.typing import FilteringBoundLogger
 
 from services.stats.countries import open_countries
 from services.stats.handler import StatsWorker
@@ -14,30 +14,18 @@ from services.stats.payload import StatsPayload
 from services.stats.process import tune_garbage_collection
 from services.stats.settings import StatsSettings
 from services.stats.store import SQL
-from sidelinja_jobs import JobType, SettingsError, WorkerSettings, load_settings, run_worker
+from sidelinja_jobs import JobType, SettingsError, WorkerSettings, load_settings, run_process, run_worker
 from sidelinja_jobs.database import connect
-from sidelinja_jobs.log import configure_logging, get_logger
+from sidelinja_jobs.log import get_logger
 
-EXIT_CONFIG = 78  # sysexits.h EX_CONFIG
 _RETRY_SECONDS = 5.0
 
 
-def main() -> int:
+def work(job_type: JobType, worker_settings: WorkerSettings, log: FilteringBoundLogger) -> int:
     """Checks the settings and works; returns the exit code."""
-    configure_logging()
-    job_type = JobType.load(Path(__file__).parent)
-    log = get_logger(job_type=job_type.name)
-    for number in (signal.SIGTERM, signal.SIGINT):  # until the worker loop takes over
-        signal.signal(number, lambda *_: sys.exit(0))
-    try:
-        worker_settings = load_settings(WorkerSettings)
-        configure_logging(worker_settings.log_format, worker_settings.log_level)
-        settings = load_settings(StatsSettings)
-        country_of, warning = open_countries(settings.country_file)
-        worker = StatsWorker(settings, country_of, warning)
-    except SettingsError as error:
-        log.error("cannot start", problem=str(error))
-        return EXIT_CONFIG
+    settings = load_settings(StatsSettings)
+    country_of, warning = open_countries(settings.country_file)
+    worker = StatsWorker(settings, country_of, warning)
     if warning:
         log.warning("countries not known", problem=warning, file=str(settings.country_file))
     tune_garbage_collection()
@@ -62,4 +50,4 @@ def set_up(worker_settings: WorkerSettings, every_minutes: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_process(Path(__file__).parent, work))

@@ -1,36 +1,24 @@
 """The worker's process: `python -m services.whisper`."""
 
-import signal
 import sys
 from pathlib import Path
+
+from structlog.typing import FilteringBoundLogger
 
 from services.whisper.handler import Transcriber
 from services.whisper.model import TRIAL_NOTE, check_model
 from services.whisper.payload import WhisperPayload
 from services.whisper.settings import WhisperSettings
-from sidelinja_jobs import JobType, SettingsError, WorkerSettings, load_settings, run_worker
-from sidelinja_jobs.log import configure_logging, get_logger
-
-EXIT_CONFIG = 78  # sysexits.h EX_CONFIG
+from sidelinja_jobs import JobType, WorkerSettings, load_settings, run_process, run_worker
 
 
-def main() -> int:
+def work(job_type: JobType, worker_settings: WorkerSettings, log: FilteringBoundLogger) -> int:
     """Checks settings and model, loads the model and works; returns the exit code."""
-    configure_logging()
-    log = get_logger(job_type="whisper_transcribe")
-    for number in (signal.SIGTERM, signal.SIGINT):  # until the worker loop takes over
-        signal.signal(number, lambda *_: sys.exit(0))
-    try:
-        worker_settings = load_settings(WorkerSettings)
-        configure_logging(worker_settings.log_format, worker_settings.log_level)
-        settings = load_settings(WhisperSettings)
-        settings.require_folders()
-        model = check_model(settings.model_root, settings.model_name)
-        transcriber = Transcriber(settings, model)
-        report = transcriber.load_model()
-    except SettingsError as error:
-        log.error("cannot start", problem=str(error))
-        return EXIT_CONFIG
+    settings = load_settings(WhisperSettings)
+    settings.require_folders()
+    model = check_model(settings.model_root, settings.model_name)
+    transcriber = Transcriber(settings, model)
+    report = transcriber.load_model()
     log.info(
         "model loaded",
         model=model.name,
@@ -46,7 +34,6 @@ def main() -> int:
         log.warning(
             "no transcript can be written beside audio at the top of MEDIA_ROOT", folder=str(settings.media_root)
         )
-    job_type = JobType.load(Path(__file__).parent)
     try:
         return run_worker(transcriber.handle, WhisperPayload, job_type, settings=worker_settings)
     finally:
@@ -54,4 +41,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_process(Path(__file__).parent, work))

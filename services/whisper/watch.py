@@ -24,7 +24,6 @@ from sidelinja_jobs.database import QueueConnection, connect
 from sidelinja_jobs.log import configure_logging, get_logger
 from sidelinja_jobs.settings import WorkerSettings, setting
 
-EXIT_CONFIG = 78  # sysexits.h EX_CONFIG
 AUDIO = {
     *(
         ".aac",
@@ -219,7 +218,7 @@ def main() -> int:
         run(settings, worker_settings, stop)
     except SettingsError as error:
         log.error("cannot start", problem=str(error))
-        return EXIT_CONFIG
+        return os.EX_CONFIG
     return 0
 
 

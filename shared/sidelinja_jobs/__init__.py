@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from sidelinja_jobs.job_type import JobType
     from sidelinja_jobs.models import Checkpoint, Job
+    from sidelinja_jobs.process import run_process
     from sidelinja_jobs.settings import WorkerSettings, load_settings, setting
     from sidelinja_jobs.version import VERSION
     from sidelinja_jobs.worker import run_worker
@@ -60,6 +61,7 @@ __all__ = [
     "enqueue",
     "enqueue_many",
     "load_settings",
+    "run_process",
     "run_worker",
     "setting",
 ]
@@ -75,6 +77,7 @@ _PLACES = {
     ),
     "sidelinja_jobs.job_type": "JobType",
     "sidelinja_jobs.models": "Checkpoint Job",
+    "sidelinja_jobs.process": "run_process",
     "sidelinja_jobs.settings": "WorkerSettings load_settings setting",
     "sidelinja_jobs.version": "VERSION",
     "sidelinja_jobs.worker": "run_worker",

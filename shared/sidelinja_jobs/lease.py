@@ -34,7 +34,6 @@ COMPLETING_SECONDS = 5.0  # the last writes of a handler may take this long when
 HANG_SECONDS = 10.0  # longer than a few statements that run into their deadlines
 PRESS_SECONDS = 1.0
 STUCK_SECONDS = 5.0  # a handler that does not leave for this long after an interrupt is in native code
-EXIT_STUCK = 70
 
 
 class LeaseThread:
@@ -272,7 +271,7 @@ class LeaseThread:
                 reason = held.stop_reason or StopReason.SHUTDOWN
                 settling.settle_stopped(self._link.open(), held, reason)
         self._health_file.unlink(missing_ok=True)
-        os._exit(0 if self._stopping_since is not None and run.stop_reason is StopReason.SHUTDOWN else EXIT_STUCK)
+        os._exit(0 if self._stopping_since is not None and run.stop_reason is StopReason.SHUTDOWN else os.EX_SOFTWARE)
 
     def _touch_health(self, now: float) -> None:
         self._health_at = now + HEALTH_SECONDS

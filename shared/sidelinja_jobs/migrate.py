@@ -7,6 +7,7 @@ do. Whatever a killed start left (no database, some of the files, roles without 
 completes.
 """
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,6 @@ ROOT = Path(__file__).resolve().parents[2]  # the repository; /app in an image
 # Names of locks are two numbers; the first is "jobb". One is held in the maintenance database, one in our own.
 SERVER_LOCK: dict[str, object] = {"space": 0x6A6F6262, "number": 1}
 DATABASE_LOCK: dict[str, object] = {"space": 0x6A6F6262, "number": 2}
-EX_CONFIG, EX_UNAVAILABLE = 78, 69  # as of a worker
 
 _SQL = load_queries(Path(__file__).with_name("migrate.sql"))
 JOB_TYPE_RULES = _SQL["record_job_type"]
@@ -93,10 +93,10 @@ def main() -> int:
         )
     except (SettingsError, MigrationError) as error:
         print(f"migrate: {error}", file=sys.stderr, flush=True)
-        return EX_UNAVAILABLE if isinstance(error, DatabaseUnreachableError) else EX_CONFIG
+        return os.EX_UNAVAILABLE if isinstance(error, DatabaseUnreachableError) else os.EX_CONFIG
     except psycopg.OperationalError as error:
         print(f"migrate: the connection was lost: {error}. Next: run it again", file=sys.stderr, flush=True)
-        return EX_UNAVAILABLE
+        return os.EX_UNAVAILABLE
     return 0
 
 

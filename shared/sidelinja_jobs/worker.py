@@ -25,7 +25,7 @@ from sidelinja_jobs.errors import (
 )
 from sidelinja_jobs.interrupt import Interrupter, StopFlag, Waker
 from sidelinja_jobs.job_type import JobType
-from sidelinja_jobs.lease import EXIT_STUCK, LeaseThread
+from sidelinja_jobs.lease import LeaseThread
 from sidelinja_jobs.log import configure_logging, get_logger
 from sidelinja_jobs.metrics import WorkerMetrics, serve_metrics
 from sidelinja_jobs.models import Job, Rules
@@ -35,8 +35,6 @@ from sidelinja_jobs.settings import WorkerSettings, load_settings
 from sidelinja_jobs.settling import LOST, Ending, settle
 from sidelinja_jobs.version import VERSION
 
-EXIT_UNAVAILABLE = 69  # the database stayed away at start (sysexits.h EX_UNAVAILABLE)
-EXIT_CONFIG = 78  # settings, login or schema are wrong (EX_CONFIG)
 LEFTOVER_SECONDS = 3.0  # for threads that a handler left behind, when the worker ends
 START_SECONDS = 60.0  # how long the database may be away at start
 
@@ -52,6 +50,9 @@ def run_worker(
 ) -> int:
     """Works jobs of one type until SIGTERM or SIGINT; returns the exit code of the process.
 
+    The code is 0, EX_CONFIG (settings, login or schema are wrong), EX_UNAVAILABLE (the database stayed away at start)
+    or EX_SOFTWARE (the lease thread failed, or a handler did not stop), as sysexits.h has them.
+
     Args:
         handle: called with each job and its context; what it returns becomes the result.
         payload_type: a msgspec struct that forbids unknown fields; payloads that do not fit end in error at once.
@@ -61,17 +62,17 @@ def run_worker(
     except SettingsError as error:
         configure_logging()
         get_logger().error("cannot start", problem=str(error))
-        return EXIT_CONFIG
+        return os.EX_CONFIG
     configure_logging(settings.log_format, settings.log_level)
     worker = Worker(handle, payload_type, job_type, settings)
     try:
         return worker.run()
     except (SettingsError, SchemaError, NotAllowedError) as error:
         worker.log.error("cannot go on", problem=str(error))
-        return EXIT_CONFIG
+        return os.EX_CONFIG
     except psycopg.OperationalError as error:
         worker.log.error("database unreachable", problem=str(error).strip())
-        return EXIT_UNAVAILABLE
+        return os.EX_UNAVAILABLE
 
 
 class Worker:
@@ -194,7 +195,7 @@ class Worker:
         self._link.close()
         self._interrupter.close()
         self.log.info("worker stopped", failed=self._lease.failed)
-        code = EXIT_STUCK if self._lease.failed else 0
+        code = os.EX_SOFTWARE if self._lease.failed else 0
         # Python waits for threads that a handler left behind; daemon timers run on meanwhile.
         last_resort = threading.Timer(LEFTOVER_SECONDS, os._exit, [code])
         last_resort.daemon = True

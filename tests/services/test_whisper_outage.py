@@ -28,8 +28,8 @@ FIRST_ATTEMPT = (
 )
 # The worker, told to lose patience with its engine after seconds instead of minutes.
 IMPATIENT = (
-    "import sys; from services.whisper import pace; pace.LEAST_SECONDS, pace.SILENT_UNITS = 8.0, 4.0; "
-    "from services.whisper.__main__ import main; sys.exit(main())"
+    "import runpy; from services.whisper import pace; pace.LEAST_SECONDS, pace.SILENT_UNITS = 8.0, 4.0; "
+    "runpy.run_module('services.whisper', run_name='__main__')"
 )
 # The worker without root's right to write where its own folder's mode forbids it (CAP_DAC_OVERRIDE, _READ_SEARCH).
 BOUND_BY_MODES = (

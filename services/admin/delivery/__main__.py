@@ -15,8 +15,6 @@ from sidelinja_jobs.errors import SettingsError
 from sidelinja_jobs.log import configure_logging, get_logger
 from sidelinja_jobs.settings import load_settings
 
-EXIT_CONFIG = 78  # settings, login or schema are wrong (sysexits.h EX_CONFIG)
-EXIT_INTERNAL = 70  # EX_SOFTWARE
 HEALTH_SECONDS = 1.0
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -37,7 +35,7 @@ def main() -> int:
         return _work(settings, alerts)
     except SettingsError as error:
         log.error("cannot start", problem=str(error))
-        return EXIT_CONFIG
+        return os.EX_CONFIG
 
 
 def _work(settings: DeliverySettings, alerts: AlertSettings) -> int:
@@ -46,7 +44,7 @@ def _work(settings: DeliverySettings, alerts: AlertSettings) -> int:
     with Team(settings, alerts) as team:
         while not signal.sigtimedwait(STOP_SIGNALS, HEALTH_SECONDS):
             if team.failure is not None:
-                return EXIT_CONFIG if team.is_refused else EXIT_INTERNAL
+                return os.EX_CONFIG if team.is_refused else os.EX_SOFTWARE
             if team.is_well:
                 settings.health_file.touch()
         log.info("stop requested")
