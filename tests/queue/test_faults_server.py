@@ -5,7 +5,15 @@ import time
 import pytest
 
 from tests.databases import Database
-from tests.fault_tools import SIGNPOSTS, attempts_of, statuses_of, wait_for_file, wait_for_status
+from tests.fault_tools import (
+    SIGNPOSTS,
+    add_written,
+    attempts_of,
+    statuses_of,
+    wait_for_file,
+    wait_for_status,
+    written,
+)
 from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcesses
 
@@ -56,6 +64,39 @@ def test_a_worker_stops_while_the_server_refuses_the_completion(
 
     assert worker.wait(20) in (0, 70)
     assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("batch_size", [1, 20], ids=["alone", "in a batch"])
+def test_a_server_that_ends_the_session_among_the_writes_costs_no_attempt(
+    database: Database, worker_process: WorkerProcesses, batch_size: int
+) -> None:
+    """Its last words come while the socket still looks open: then the connection is lost, and no write has failed."""
+    add_written(database)
+    database.add_job_type("batch_job", batch_size=batch_size)
+    ids = [database.enqueue("batch_job", payload={"n": number}) for number in range(5)]
+    worker_process.start(
+        database,
+        """
+ended = []
+
+def handle(job, ctx):
+    ctx.on_complete(lambda conn: conn.execute("insert into written values (%s, %s)", (job.id, str(job.payload["n"]))))
+    if job.payload["n"] == 2:
+        ctx.on_complete(end)
+
+def end(conn):
+    if not ended:
+        ended.append(conn)
+        conn.execute("do $$ begin raise exception 'terminating connection' using errcode = '57P01'; end $$")
+""",
+        job_type="batch_job",
+    )
+
+    for job_id in ids:
+        wait_for_status(database, job_id, "completed", "retry")
+
+    assert [attempts_of(database, job_id) for job_id in ids] == [[]] * 5
+    assert written(database) == ["0", "1", "2", "3", "4"]
 
 
 def test_a_checkpoint_that_the_server_cannot_take_is_the_handlers_error(
