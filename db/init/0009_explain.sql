@@ -14,6 +14,14 @@ as $$
 $$;
 comment on function is_alive(worker) is 'Whether a worker process has shown itself within the last 35 seconds';
 
+create function is_paused(p_type job_type) returns boolean
+language sql stable
+set search_path = pg_catalog, public, pg_temp
+as $$
+    select p_type.paused_at is not null and coalesce(p_type.paused_until > clock_timestamp(), true)
+$$;
+comment on function is_paused(job_type) is 'Whether nothing of a type is claimed just now; false for no row';
+
 create function holds_run(p_worker worker) returns boolean
 language sql stable
 set search_path = pg_catalog, public, pg_temp
@@ -138,7 +146,7 @@ begin
     v_known := found;
     return query select reason, detail from explain_schedule(p_job);
     v_found := found;
-    if v_type.paused_at is not null and (v_type.paused_until is null or v_type.paused_until > clock_timestamp()) then
+    if is_paused(v_type) then
         v_found := true;
         return query select 'type_paused', jsonb_strip_nulls(jsonb_build_object(
             'since', v_type.paused_at, 'until', v_type.paused_until, 'origin', v_type.pause_origin,
@@ -205,6 +213,6 @@ comment on function explain_job is
  jobs_ahead           due jobs of its type that come first: count, or_more
  ready                nothing stands in its way, it starts at the workers'' next look: since';
 
-grant execute on function explain_job, is_alive, holds_run, lost_lease to jobbko_operator, jobbko_reader;
+grant execute on function explain_job, is_alive, is_paused, holds_run, lost_lease to jobbko_operator, jobbko_reader;
 
 commit;

@@ -14,13 +14,14 @@ end
 $$;
 set local role jobbko_owner;
 
--- due: may be claimed now; scheduled: waits for a later time, a retry's too; error: ended in error, cancelled ones too.
+-- due: may be claimed now; scheduled: waits for a later time, a retry's too; error: ended in error, of those cancelled;
+-- oldest_due_at: since when the first of the due ones has been due, null when none is.
 -- A type is named when it has a row in job_type or any job that is not completed.
 create function queue_gauges()
 returns table (
-    job_type text, due bigint, scheduled bigint, running bigint, error bigint, oldest_due_seconds double precision,
-    oldest_running_seconds double precision, expired_leases bigint, is_paused boolean, workers bigint,
-    idle_workers bigint
+    job_type text, due bigint, scheduled bigint, running bigint, error bigint, cancelled bigint,
+    oldest_due_at timestamptz, oldest_due_seconds double precision, oldest_running_seconds double precision,
+    expired_leases bigint, is_paused boolean, workers bigint, idle_workers bigint
 )
 language sql stable security definer
 set search_path = pg_catalog, public, pg_temp
@@ -28,7 +29,7 @@ as $$
     with waiting as (
         select job_queue.job_type, count(*) filter (where scheduled_for <= now()) as due,
                count(*) filter (where scheduled_for > now()) as scheduled,
-               extract(epoch from now() - min(scheduled_for))::double precision as oldest_due_seconds
+               min(scheduled_for) filter (where scheduled_for <= now()) as oldest_due_at
           from job_queue where status in ('pending', 'retry') group by job_queue.job_type
     ), running as (
         select job_queue.job_type, count(*) as running,
@@ -36,16 +37,18 @@ as $$
                count(*) filter (where lease_until <= now()) as expired_leases
           from job_queue where status = 'running' group by job_queue.job_type
     ), failed as (
-        select job_queue.job_type, count(*) as error from job_queue where status = 'error' group by job_queue.job_type
+        select job_queue.job_type, count(*) as error, count(*) filter (where error_class = 'cancelled') as cancelled
+          from job_queue where status = 'error' group by job_queue.job_type
     ), alive as (
         select worker.job_type, count(*) as workers, count(*) filter (where idle) as idle_workers
           from worker where is_alive(worker) group by worker.job_type
     ), named as (
-        select name as job_type, paused_at is not null and coalesce(paused_until > now(), true) as is_paused
-          from job_type
+        select name as job_type, is_paused(kind) as is_paused from job_type as kind
     )
     select job_type, coalesce(due, 0), coalesce(scheduled, 0), coalesce(running, 0), coalesce(error, 0),
-           greatest(coalesce(oldest_due_seconds, 0), 0), greatest(coalesce(oldest_running_seconds, 0), 0),
+           coalesce(cancelled, 0), oldest_due_at,
+           coalesce(extract(epoch from now() - oldest_due_at), 0)::double precision,
+           greatest(coalesce(oldest_running_seconds, 0), 0),
            coalesce(expired_leases, 0), coalesce(is_paused, false), coalesce(workers, 0), coalesce(idle_workers, 0)
       from named full join waiting using (job_type) full join running using (job_type)
                  full join failed using (job_type) full join alive using (job_type)
@@ -107,5 +110,6 @@ comment on function spending_gauges is 'What calls to language models took out o
 
 grant execute on function queue_gauges, schedule_gauges, database_gauges, table_gauges, spending_gauges
    to jobbko_metrics, jobbko_operator;
+grant execute on function queue_gauges to jobbko_reader;  -- `jobs types`
 
 commit;

@@ -72,7 +72,7 @@ FUNCTIONS = {
         "change_priority", "correct_transcript", "enqueue_once",
     },
     "tokens": {"add_api_token", "revoke_api_token"},
-    "use tokens": {"use_api_token"},
+    "use tokens": {"use_api_token", "enqueue_as"},
     "measure": {
         "queue_gauges", "schedule_gauges", "database_gauges", "table_gauges", "spending_gauges", "alert_gauges",
     },
@@ -88,7 +88,7 @@ FUNCTIONS = {
         "enable_event_sink", "forget_event_sink", "replay_deliveries", "is_event_sink_open", "event_sink_state",
         "renew_event_epoch",
     },
-    "look": {"explain_job", "is_alive", "holds_run", "lost_lease", "retention_rules", "retention_state"},
+    "look": {"explain_job", "is_alive", "is_paused", "queue_gauges", "holds_run", "lost_lease", "retention_rules", "retention_state"},
     "keep": {"set_job_retention", "set_retention"},
 }  # fmt: skip
 OPERATOR = (

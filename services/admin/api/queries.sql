@@ -14,16 +14,9 @@ select wanted.name, kind.name is not null as is_known, kind.payload_schema::text
   left join job_type as kind on kind.name = wanted.name
 
 -- name: api_enqueue
--- All or none, in one statement. Keys are taken in one order, so that two batches cannot wait for each other.
-select made.id, made.outcome
-  from (select * from unnest(%(types)s::text[], %(payloads)s::jsonb[], %(priorities)s::smallint[],
-                             %(times)s::timestamptz[], %(attempts)s::smallint[], %(keys)s::text[],
-                             %(parents)s::uuid[])
-          with ordinality as job (type, payload, priority, scheduled_for, max_attempts, key, parent, position)
-         order by type, key, position) as job,
-       lateral enqueue_job(job.type, job.payload, job.priority, job.scheduled_for, job.max_attempts, job.key,
-                           job.parent) as made
- order by job.position
+select id, outcome
+  from enqueue_as(%(actor)s, %(types)s::text[], %(payloads)s::jsonb[], %(priorities)s::smallint[],
+                  %(times)s::timestamptz[], %(attempts)s::smallint[], %(keys)s::text[], %(parents)s::uuid[])
 
 -- name: api_show_job
 select job.id, job.job_type, job.status::text as status, job.priority, job.attempts, job.max_attempts,
@@ -117,36 +110,14 @@ select event.xid::text || '-' || event.id as cursor
  limit 1
 
 -- name: api_job_types
--- Completed jobs are not counted: that would read them all; each of the three parts has a partial index.
-with open_jobs as (
-    select job_type, status, scheduled_for, null as error_class from job_queue where status in ('pending', 'retry')
-    union all
-    select job_type, status, scheduled_for, null from job_queue where status = 'running'
-    union all
-    select job_type, status, scheduled_for, error_class from job_queue where status = 'error'
-), counted as (
-    select job_type,
-           count(*) filter (where status in ('pending', 'retry') and scheduled_for <= now()) as due,
-           count(*) filter (where status in ('pending', 'retry') and scheduled_for > now()) as later,
-           count(*) filter (where status = 'running') as running,
-           count(*) filter (where status = 'error' and error_class is distinct from 'cancelled') as errors,
-           min(scheduled_for) filter (where status in ('pending', 'retry') and scheduled_for <= now()) as oldest_due
-      from open_jobs
-     group by job_type
-), alive as (
-    select job_type, count(*) as workers from worker where is_alive(worker) group by job_type
-)
-select coalesce(kind.name, counted.job_type) as name, kind.payload_schema::text as payload_schema,
-       kind.payload_limit_bytes,
-       coalesce(kind.paused_at is not null and (kind.paused_until is null or kind.paused_until > now()), false)
-           as is_paused,
+-- Completed jobs are not counted: that would read them all.
+select state.job_type as name, kind.payload_schema::text as payload_schema, kind.payload_limit_bytes, state.is_paused,
        kind.paused_at, kind.paused_until, kind.pause_origin, kind.pause_reason,
-       coalesce(alive.workers, 0) as workers, coalesce(counted.due, 0) as due, coalesce(counted.later, 0) as later,
-       coalesce(counted.running, 0) as running, coalesce(counted.errors, 0) as errors, counted.oldest_due
-  from job_type as kind
-  full join counted on counted.job_type = kind.name
-  left join alive on alive.job_type = coalesce(kind.name, counted.job_type)
- order by name
+       state.workers, state.due, state.scheduled as later, state.running, state.error - state.cancelled as errors,
+       state.oldest_due_at as oldest_due
+  from queue_gauges() as state
+  left join job_type as kind on kind.name = state.job_type
+ order by state.job_type
 
 -- name: api_workers
 select worker_id, job_type, version, host, pid, started_at, seen_at, current_job_id, current_since,

@@ -90,8 +90,7 @@ select id, outcome
            p_origin_id => %(origin_id)s::uuid)
 
 -- name: job_type_facts
-select name, payload_schema::text as payload_schema, payload_limit_bytes,
-       paused_at is not null and (paused_until is null or paused_until > now()) as is_paused
+select name, payload_schema::text as payload_schema, payload_limit_bytes, is_paused(job_type)
   from job_type
  where name = %(job_type)s::text
 

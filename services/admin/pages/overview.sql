@@ -24,8 +24,7 @@ with recursive leap (name) as (
     union (select job_type from worker)
 )
 select seen.name, kind.name is not null as is_known,
-       coalesce(kind.paused_at is not null and (kind.paused_until is null or kind.paused_until > now()), false)
-           as is_paused,
+       is_paused(kind),
        kind.paused_at, kind.paused_until, kind.pause_origin, left(kind.pause_reason, 300) as pause_reason,
        greatest(waiting.jobs - again.jobs, 0) as pending, again.jobs as retry, waiting.jobs > %(most)s as is_capped,
        running.running, failed.errors, failed.seen > %(most_errors)s as errors_capped,
@@ -97,7 +96,7 @@ select pause_job_type(%(job_type)s::text, now() + make_interval(mins => %(minute
 select resume_job_type(%(job_type)s::text) as outcome
 
 -- name: type_state
-select name, paused_at is not null and (paused_until is null or paused_until > now()) as is_paused, paused_at,
+select name, is_paused(job_type), paused_at,
        paused_until, pause_origin, left(pause_reason, 300) as pause_reason,
        (select count(*) from job_queue where job_queue.job_type = job_type.name and status = 'running') as running
   from job_type

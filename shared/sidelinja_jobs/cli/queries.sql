@@ -18,8 +18,7 @@ select job.id, left(job.job_type, 300) as job_type, job.status::text as status, 
        left(job.progress_note, 300) as progress_note, job.cancel_requested_at,
        left(job.unique_key, 300) as unique_key, job.parent_id, job.postponements, job.error_class,
        left(job.error_msg, 500) as error_msg,
-       coalesce(kind.paused_at is not null and (kind.paused_until is null or kind.paused_until > now()), false)
-           as is_paused,
+       is_paused(kind),
        now() as read_at
   from job_queue as job
   left join job_type as kind on kind.name = job.job_type
@@ -92,44 +91,17 @@ select worker_id, job_type, version, host, pid, started_at, seen_at, idle, curre
  order by job_type, host, started_at, worker_id
 
 -- name: list_types
--- Types that have a row, and types that have only jobs. Completed jobs are not counted: that would read them all;
--- each of the three parts has a partial index.
-with open_jobs as (
-    select job_type, status, scheduled_for, null as error_class from job_queue where status in ('pending', 'retry')
-    union all
-    select job_type, status, scheduled_for, null from job_queue where status = 'running'
-    union all
-    select job_type, status, scheduled_for, error_class from job_queue where status = 'error'
-), counted as (
-    select job_type,
-           count(*) filter (where status in ('pending', 'retry') and scheduled_for <= now()) as due,
-           count(*) filter (where status in ('pending', 'retry') and scheduled_for > now()) as later,
-           count(*) filter (where status = 'running') as running,
-           count(*) filter (where status = 'error' and error_class is distinct from 'cancelled') as errors,
-           min(scheduled_for) filter (where status in ('pending', 'retry') and scheduled_for <= now()) as oldest_due
-      from open_jobs
-     group by job_type
-), alive as (
-    select job_type, count(*) as workers
-      from worker
-     where is_alive(worker)
-     group by job_type
-)
-select coalesce(kind.name, counted.job_type) as name, kind.name is not null as is_known,
-       coalesce(alive.workers, 0) as workers, coalesce(counted.due, 0) as due, coalesce(counted.later, 0) as later,
-       coalesce(counted.running, 0) as running, coalesce(counted.errors, 0) as errors, counted.oldest_due,
-       coalesce(kind.paused_at is not null and (kind.paused_until is null or kind.paused_until > now()), false)
-           as is_paused,
+-- Types that have a row, and types that have only jobs. Completed jobs are not counted: that would read them all.
+select state.job_type as name, kind.name is not null as is_known, state.workers, state.due, state.scheduled as later,
+       state.running, state.error - state.cancelled as errors, state.oldest_due_at as oldest_due, state.is_paused,
        kind.paused_at, kind.paused_until, kind.pause_origin, kind.pause_reason, now() as read_at
-  from job_type as kind
-  full join counted on counted.job_type = kind.name
-  left join alive on alive.job_type = coalesce(kind.name, counted.job_type)
- order by name
+  from queue_gauges() as state
+  left join job_type as kind on kind.name = state.job_type
+ order by state.job_type
 
 -- name: describe_type
 select kind.name is not null as is_known, kind.payload_schema::text as payload_schema, kind.payload_limit_bytes,
-       coalesce(kind.paused_at is not null and (kind.paused_until is null or kind.paused_until > now()), false)
-           as is_paused,
+       is_paused(kind),
        kind.paused_until,
        exists (select from worker where worker.job_type = wanted.name and is_alive(worker))
            as has_worker,
