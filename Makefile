@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 AT_ONCE ?= -n 2 --dist loadfile --no-loadscope-reorder
 ARGS ?=
 
-.PHONY: help venv lock lock-check fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip bench-queue bench-claim bench-notify bench-api soak bench-admin-live bench-admin clean
+.PHONY: help venv lock lock-check freeze fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip bench-queue bench-claim bench-notify bench-api soak bench-admin-live bench-admin clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## *' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ lock-check: venv  ## are the lock files what the requirements.in files ask for? 
 	for list in requirements-dev.lock services/*/requirements*.lock; do \
 	  diff -u "$$list" "$$copy/$$list" || { echo "lock-check: $$list is not what its requirements.in asks for. Next: make lock" >&2; exit 1; }; \
 	done
+
+freeze:  ## at a release: hold the files of db/init to what they are now (FROM=commit or tag that is upgraded from)
+	@{ echo "# upgraded from $(or $(FROM),$$(git rev-parse HEAD))"; sha256sum db/init/*.sql; } >db/released.sha256
 
 fmt: venv  ## let ruff format and fix what it can
 	@$(BIN)/ruff format

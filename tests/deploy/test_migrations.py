@@ -7,20 +7,21 @@ import pytest
 
 from sidelinja_jobs.init_files import InitFile, read_init_folder, split_statements
 from tests.databases import ROOT
+from tests.deploy.released import RELEASED, STATE_MARK, frozen_files
 
 INIT = ROOT / "db" / "init"
 FILES = read_init_folder(INIT)
-RELEASED = ROOT / "tests" / "deploy" / "released.sha256"  # written at a release: sha256sum db/init/*.sql
 EVERY = pytest.mark.parametrize("file", FILES, ids=lambda file: file.path.name)
 
 
 def test_released_files_are_as_they_were_released() -> None:
-    """A database that has run a file never runs it again: what must change goes into a new file."""
-    lines = RELEASED.read_text().splitlines() if RELEASED.exists() else []
-    released = dict(reversed(line.split()) for line in lines)
+    """A database that has run a file never runs it again: what must change goes into a file with the next number."""
+    released = frozen_files()
     found = {name: hashlib.sha256((ROOT / name).read_bytes()).hexdigest() for name in released}
 
     assert found == released
+    assert list(released) == [f"db/init/{file.path.name}" for file in FILES[: len(released)]]
+    assert RELEASED.read_text().startswith(STATE_MARK)
 
 
 @EVERY
