@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from openrouter_client.fence import fence_for, without_template_tokens
+from openrouter_client.fence import without_template_tokens
 from openrouter_client.request import Message, Question
 from services.openrouter.payload import Hints, Want
 from services.openrouter.plan import output_tokens, token_bound
-from services.openrouter.wording import Step, answer_schema, asked, sections
+from services.openrouter.wording import WORDING, Step, answer_schema, asked
 
 ANSWER_TOKENS: dict[Step, int] = {"analysis": 6000, "part": 2000, "condense": 1200, "whole": 4000}
 MARKER_TOKENS = 64
-MOST_PROBLEMS = 8
 
 
 @dataclass(frozen=True)
@@ -50,25 +49,13 @@ class Asker:
 
     def again(self, problems: Sequence[str]) -> str:
         """What asks once more for an answer of the right form."""
-        told = "\n".join(f"- {problem[:300]}" for problem in problems[:MOST_PROBLEMS])
-        return sections(self.language)["answer_again"].format(problems=told)
+        return WORDING.again(self.language, problems)
 
     def _messages(self, step: Step, material: str, *, is_again: bool) -> tuple[Message, ...]:
-        words = sections(self.language)
-        material = without_template_tokens(material)
         if step in ("analysis", "part") and (hints := _hint_lines(self.hints)):
-            material = "\n".join([words["hints"], *hints, "", material])
-        fence = fence_for(str(self.job_id), material)
-        markers = {"opening": fence.opening, "closing": fence.closing}
-        task = [words[f"task:{step}"].format(**markers), ""]
-        task += [words[f"field:{section}"] for section, _ in asked(step, self.wants)]
-        if is_again:
-            task += ["", words["language_again"]]
-        return (
-            Message("system", words["system"].format(**markers)),
-            Message("user", fence.wrap(material)),
-            Message("user", "\n".join(task)),
-        )
+            material = "\n".join([WORDING.sections(self.language)["hints"], *hints, "", material])
+        names = [section for section, _ in asked(step, self.wants)]
+        return WORDING.messages(self.language, self.job_id, step, names, material, is_again=is_again)
 
 
 def _hint_lines(hints: Hints) -> list[str]:

@@ -18,7 +18,7 @@ from services.openrouter.prose import Prose, names_in
 from services.openrouter.quotations import Quotation, make_quotations
 from services.openrouter.show_notes import show_notes
 from services.openrouter.transcript import Transcript
-from services.openrouter.wording import fingerprint
+from services.openrouter.wording import WORDING
 
 SCHEMA_VERSION = 1
 TITLE, SHORT, LONG, KEYWORD, CHAPTER_TITLE = 120, 300, 3000, 60, 80
@@ -191,7 +191,7 @@ def _provenance(draft: Draft, model: str) -> Row:
     answers = draft.answers
     usages = [answer.usage for answer in answers]
     return {
-        "prompt_version": fingerprint(),
+        "prompt_version": WORDING.fingerprint,
         "model_requested": model,
         "model_used": _one([answer.model for answer in answers]),
         "provider": _one([answer.provider for answer in answers]),

@@ -1,20 +1,13 @@
-"""The versioned files that a question is made of: prompts/<language>.<version>.md and schemas/<step>.<version>.json.
+"""What is asked in each step: the sections of the prompt, and the fields of the schema."""
 
-`fingerprint` changes with any letter of them, so that results and requests tell which wording they come from.
-"""
-
-import functools
-import hashlib
-import json
-import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from openrouter_client.request import AnswerSchema
+from openrouter_client.wording import Wording
 from services.openrouter.payload import WANTS, Want
 
-VERSION = "v1"
-FOLDER = Path(__file__).parent
+WORDING = Wording(Path(__file__).parent, "v1")
 OUTPUT_LANGUAGES = ("nb", "nn", "en")
 Step = Literal["analysis", "part", "condense", "whole"]
 STEPS: tuple[Step, ...] = ("analysis", "part", "condense", "whole")
@@ -34,22 +27,6 @@ _FROM_SOURCE: dict[Want, Part] = {
     "quotes": ("quotes", ("quotes",)),
 }
 _CHOSEN: Part = ("chapters_from_notes", ("chapters",))
-
-
-@functools.cache
-def sections(language: str) -> dict[str, str]:
-    """The prompt's sections by name."""
-    text = (FOLDER / "prompts" / f"{language}.{VERSION}.md").read_text(encoding="utf-8")
-    parts = re.split(r"^## (\S+)\n", text, flags=re.MULTILINE)[1:]
-    return {name: body.strip() for name, body in zip(parts[::2], parts[1::2], strict=True)}
-
-
-@functools.cache
-def fingerprint() -> str:
-    """Version and digest of all prompts and schemas."""
-    files = sorted([*FOLDER.glob(f"prompts/*.{VERSION}.md"), *FOLDER.glob(f"schemas/*.{VERSION}.json")])
-    digest = hashlib.sha256(b"\0".join(file.name.encode() + b"\0" + file.read_bytes() for file in files))
-    return f"{VERSION}-{digest.hexdigest()[:8]}"
 
 
 def asked(step: Step, wants: frozenset[Want]) -> list[Part]:
@@ -72,13 +49,5 @@ def asked(step: Step, wants: frozenset[Want]) -> list[Part]:
 
 def answer_schema(step: Step, wants: frozenset[Want]) -> AnswerSchema:
     """The schema of a step's answer, with the asked fields alone."""
-    whole = _schema(step)
     names = [name for _, fields in asked(step, wants) for name in fields]
-    schema = {**whole, "properties": {name: whole["properties"][name] for name in names}, "required": names}
-    return AnswerSchema(f"jobbko_{step}", fingerprint(), schema)
-
-
-@functools.cache
-def _schema(step: Step) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((FOLDER / "schemas" / f"{step}.{VERSION}.json").read_text(encoding="utf-8"))
-    return loaded
+    return WORDING.schema(step, f"jobbko_{step}", names)

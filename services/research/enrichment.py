@@ -20,7 +20,7 @@ from services.research.model_words import ModelWords
 from services.research.paragraphs import Paragraph, divide, number_paragraphs
 from services.research.paste import Clip
 from services.research.payload import ClipPayload
-from services.research.questions import HEAD, OUTPUT_LANGUAGES, Asker, Step, fingerprint, tokens
+from services.research.questions import HEAD, OUTPUT_LANGUAGES, WORDING, Asker, Step, tokens
 from sidelinja_jobs import Context, Job, PauseJobTypeError, PermanentError
 
 MOST_SINGLE_TOKENS = 100_000  # a longer text is asked about in parts, even where all of it fits the model
@@ -249,7 +249,7 @@ def _merged(
 def _provenance(answers: Sequence[Answer], parts: int, model_name: str) -> dict[str, Any]:
     usages = [answer.usage for answer in answers]
     return {
-        "prompt_version": fingerprint(),
+        "prompt_version": WORDING.fingerprint,
         "model_requested": model_name,
         "model_used": _joined([answer.model for answer in answers]),
         "provider": _joined([answer.provider for answer in answers]),

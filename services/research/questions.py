@@ -1,27 +1,20 @@
 """The questions put to a model about a clip: instructions, the text in its fence, then the task and the rules again.
 
-Prompts and schema are versioned files; `fingerprint` changes with any letter of them. The same job and text always give
-the same bytes, so an answer that was paid for is found again after a crash.
+The same job and text always give the same bytes, so an answer that was paid for is found again after a crash.
 """
 
-import functools
-import hashlib
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
-from openrouter_client.fence import fence_for, without_template_tokens
 from openrouter_client.request import AnswerSchema, Message, Question
 from openrouter_client.usage import bound_of
+from openrouter_client.wording import Wording
 
-VERSION = "v1"
-FOLDER = Path(__file__).parent
+WORDING = Wording(Path(__file__).parent, "v1")
 OUTPUT_LANGUAGES = ("nb", "nn", "en")
-MOST_PROBLEMS = 8
 MARKER_TOKENS = 64
 OUTPUT_SHARE = 0.25  # of the context, at most, for the answer
 USED_SHARE = 0.85  # of the context: sizes are bounds of prompts seen, not of all there can be
@@ -30,22 +23,6 @@ Step = Literal["clip", "part", "whole"]
 HEAD = ("title", "author", "published")
 _FROM_TEXT = ("summary", "topics", "entities", "claims", "facts", "quotes", "headings")
 _ANSWER_TOKENS: dict[Step, int] = {"clip": 6000, "part": 6000, "whole": 1200}
-
-
-@functools.cache
-def sections(language: str) -> dict[str, str]:
-    """The prompt's sections by name."""
-    text = (FOLDER / "prompts" / f"{language}.{VERSION}.md").read_text(encoding="utf-8")
-    parts = re.split(r"^## (\S+)\n", text, flags=re.MULTILINE)[1:]
-    return {name: body.strip() for name, body in zip(parts[::2], parts[1::2], strict=True)}
-
-
-@functools.cache
-def fingerprint() -> str:
-    """Version and digest of all prompts and schemas."""
-    files = sorted([*FOLDER.glob(f"prompts/*.{VERSION}.md"), *FOLDER.glob(f"schemas/*.{VERSION}.json")])
-    digest = hashlib.sha256(b"\0".join(file.name.encode() + b"\0" + file.read_bytes() for file in files))
-    return f"{VERSION}-{digest.hexdigest()[:8]}"
 
 
 def tokens(text: str) -> int:
@@ -85,34 +62,13 @@ class Asker:
 
     def again(self, problems: Sequence[str]) -> str:
         """What asks once more for an answer of the right form."""
-        told = "\n".join(f"- {problem[:300]}" for problem in problems[:MOST_PROBLEMS])
-        return sections(self.language)["answer_again"].format(problems=told)
+        return WORDING.again(self.language, problems)
 
     def _answer_tokens(self, step: Step) -> int:
         return max(256, min(_ANSWER_TOKENS[step], int(self.context_tokens * OUTPUT_SHARE)))
 
     def _schema(self, step: Step) -> AnswerSchema:
-        whole, names = _whole_schema(), list(self.fields(step))
-        schema = {**whole, "properties": {name: whole["properties"][name] for name in names}, "required": names}
-        return AnswerSchema(f"jobbko_{step}", fingerprint(), schema)
+        return WORDING.schema("clip", f"jobbko_{step}", self.fields(step))
 
     def _messages(self, step: Step, material: str, *, is_again: bool) -> tuple[Message, ...]:
-        words = sections(self.language)
-        material = without_template_tokens(material)
-        fence = fence_for(str(self.job_id), material)
-        markers = {"opening": fence.opening, "closing": fence.closing}
-        task = [words[f"task:{step}"].format(**markers), ""]
-        task += [words[f"field:{name}"] for name in self.fields(step)]
-        if is_again:
-            task += ["", words["language_again"]]
-        return (
-            Message("system", words["system"].format(**markers)),
-            Message("user", fence.wrap(material)),
-            Message("user", "\n".join(task)),
-        )
-
-
-@functools.cache
-def _whole_schema() -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((FOLDER / "schemas" / f"clip.{VERSION}.json").read_text(encoding="utf-8"))
-    return loaded
+        return WORDING.messages(self.language, self.job_id, step, self.fields(step), material, is_again=is_again)

@@ -88,7 +88,10 @@ FUNCTIONS = {
         "enable_event_sink", "forget_event_sink", "replay_deliveries", "is_event_sink_open", "event_sink_state",
         "renew_event_epoch",
     },
-    "look": {"explain_job", "is_alive", "is_paused", "queue_gauges", "holds_run", "lost_lease", "retention_rules", "retention_state"},
+    "look": {
+        "explain_job", "is_alive", "is_paused", "holds_run", "lost_lease", "queue_gauges", "retention_rules",
+        "retention_state",
+    },
     "keep": {"set_job_retention", "set_retention"},
 }  # fmt: skip
 OPERATOR = (

@@ -7,7 +7,7 @@ import pytest
 from openrouter_client.language import detect
 from services.openrouter.answers import Answer, checker, has_core, read_answer
 from services.openrouter.payload import WANTS, Want
-from services.openrouter.wording import FOLDER, OUTPUT_LANGUAGES, STEPS, VERSION, Step, answer_schema, asked, sections
+from services.openrouter.wording import OUTPUT_LANGUAGES, STEPS, WORDING, Step, answer_schema, asked
 
 ALL: frozenset[Want] = frozenset(WANTS)
 EACH_STEP = pytest.mark.parametrize("step", STEPS)
@@ -18,18 +18,21 @@ EACH_LANGUAGE = pytest.mark.parametrize("language", OUTPUT_LANGUAGES)
 def test_a_prompt_is_in_its_own_language_from_end_to_end(language: str) -> None:
     """Field names apart: no example in another language leads the answer astray."""
     text = re.sub(
-        r"`[^`]*`|\{\w+\}|^## .*$", " ", (FOLDER / "prompts" / f"{language}.{VERSION}.md").read_text(), flags=re.M
+        r"`[^`]*`|\{\w+\}|^## .*$",
+        " ",
+        (WORDING.folder / "prompts" / f"{language}.{WORDING.version}.md").read_text(),
+        flags=re.M,
     )
 
     assert detect(text).language == language
-    for name, section in sections(language).items():
+    for name, section in WORDING.sections(language).items():
         words = re.sub(r"`[^`]*`|\{\w+\}", " ", section)
         assert detect(words).language in (language, None), name
 
 
 @EACH_LANGUAGE
 def test_every_section_that_is_used_is_there_with_its_marks(language: str) -> None:
-    words = sections(language)
+    words = WORDING.sections(language)
     used = {f"field:{name}" for step in STEPS for name, _ in asked(step, ALL)} | {f"task:{step}" for step in STEPS}
 
     assert set(words) == used | {"system", "hints", "language_again", "answer_again"}
@@ -42,7 +45,7 @@ def test_every_section_that_is_used_is_there_with_its_marks(language: str) -> No
 @EACH_LANGUAGE
 @EACH_STEP
 def test_a_prompt_asks_for_every_field_of_its_schema(language: str, step: Step) -> None:
-    told = "\n".join(sections(language)[f"field:{section}"] for section, _ in asked(step, ALL))
+    told = "\n".join(WORDING.sections(language)[f"field:{section}"] for section, _ in asked(step, ALL))
 
     properties = answer_schema(step, ALL).schema["properties"]
     inner = {name for part in properties.values() for name in part.get("items", {}).get("properties", {})}

@@ -23,7 +23,7 @@ from services.research.enrichment import output_language
 from services.research.grounding import Grounder
 from services.research.model_words import ModelWords
 from services.research.paragraphs import MOST_LETTERS, divide, find_paragraph, number_paragraphs
-from services.research.questions import HEAD, OUTPUT_LANGUAGES, Asker, sections
+from services.research.questions import HEAD, OUTPUT_LANGUAGES, WORDING, Asker
 
 PARAGRAPHS = (
     "Båten «Skåreholm» 🚢 gikk på grunn ved Ørnes klokka 04.35, og 1 250 liter diesel lakk ut i sjøen.",
@@ -184,7 +184,7 @@ def test_paragraphs_hold_all_words_and_parts_hold_all_paragraphs() -> None:
 
 
 def test_prompts_have_the_same_sections_and_the_language_is_decided_here() -> None:
-    assert len({tuple(sections(language)) for language in OUTPUT_LANGUAGES}) == 1
+    assert len({tuple(WORDING.sections(language)) for language in OUTPUT_LANGUAGES}) == 1
     assert output_language("nn", "en") == "nn"
     assert output_language(None, "en") == "en"
     assert output_language(None, "sv") == "nb"
