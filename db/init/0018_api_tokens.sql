@@ -99,8 +99,32 @@ end
 $$;
 comment on function use_api_token is 'Name and scopes of the valid token with this SHA-256; no row when there is none';
 
+-- All or none, with the name of who asks, in one statement: a transaction of four would wait for the network four times.
+-- Keys are taken in one order, so that two batches cannot wait for each other.
+create function enqueue_as(
+    p_actor text, p_job_types text[], p_payloads jsonb[], p_priorities smallint[], p_scheduled_for timestamptz[],
+    p_max_attempts smallint[], p_unique_keys text[], p_parent_ids uuid[]
+) returns table (id uuid, outcome text)
+language plpgsql
+set search_path = pg_catalog, public, pg_temp
+as $$
+begin
+    perform set_config('jobbko.actor', p_actor, true);
+    return query
+    select made.id, made.outcome
+      from (select * from unnest(p_job_types, p_payloads, p_priorities, p_scheduled_for, p_max_attempts, p_unique_keys,
+                                 p_parent_ids)
+              with ordinality as job (type, payload, priority, scheduled_for, max_attempts, key, parent, position)
+             order by type, key, position) as job,
+           lateral enqueue_job(job.type, job.payload, job.priority, job.scheduled_for, job.max_attempts, job.key,
+                               job.parent) as made
+     order by job.position;
+end
+$$;
+comment on function enqueue_as is 'Enqueues jobs in the name of a token; ids and outcomes, as of enqueue_job, in the order given';
+
 grant execute on function add_api_token, revoke_api_token to jobbko_operator;
-grant execute on function use_api_token to jobbko_admin;
+grant execute on function use_api_token, enqueue_as to jobbko_admin;
 grant select (id, name, scopes, created_by, created_at, expires_at, last_used_at, revoked_at, revoked_by)
     on api_token to jobbko_operator;
 

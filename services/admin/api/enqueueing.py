@@ -44,17 +44,17 @@ async def _enqueue(call: Call, jobs: Sequence[NewJob], trees: list[Any], places:
         await asyncio.to_thread(_check, jobs, texts, trees, places, types)
     else:
         _check(jobs, texts, trees, places, types)
-    async with call.database.acting_as(call.token.actor) as session:
-        rows = await session.fetch_all(
-            "api_enqueue",
-            types=[job.job_type for job in jobs],
-            payloads=[text.decode() for text in texts],
-            priorities=[job.priority for job in jobs],
-            times=[job.scheduled_for for job in jobs],
-            attempts=[job.max_attempts for job in jobs],
-            keys=[job.unique_key for job in jobs],
-            parents=[job.parent_id for job in jobs],
-        )
+    rows = await call.database.fetch_all(
+        "api_enqueue",
+        actor=call.token.actor,
+        types=[job.job_type for job in jobs],
+        payloads=[text.decode() for text in texts],
+        priorities=[job.priority for job in jobs],
+        times=[job.scheduled_for for job in jobs],
+        attempts=[job.max_attempts for job in jobs],
+        keys=[job.unique_key for job in jobs],
+        parents=[job.parent_id for job in jobs],
+    )
     return [EnqueuedJob(id=row["id"], outcome=row["outcome"]) for row in rows]
 
 
