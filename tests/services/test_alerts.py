@@ -8,13 +8,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import prometheus_client
 import pytest
-from aiosmtpd.controller import Controller
-from standardwebhooks import Webhook as Verifier
 
 from services.admin.alerts import desk
 from services.admin.alerts.channels import Alert, Channel, Mail, UntoldError, channels_of
@@ -26,53 +23,10 @@ from sidelinja_jobs.metrics import serve_metrics
 from sidelinja_jobs.settings import DatabaseSettings, load_settings
 from tests.databases import Database
 from tests.queue.test_observability import free_port
+from tests.services.alert_receivers import SECRET, Mails, Posts
 from tests.waiting import wait_until
 
-SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 LATER = timedelta(minutes=4)
-
-
-class Posts:
-    """A receiver of webhooks that answers as it is told to."""
-
-    def __init__(self) -> None:
-        self.statuses: list[int] = []
-        self.taken: list[tuple[dict[str, str], bytes]] = []
-        posts = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                status = posts.statuses.pop(0) if posts.statuses else 204
-                if status < 300:
-                    posts.taken.append((dict(self.headers), body))
-                self.send_response(status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None: ...
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}/alerts"
-
-    def documents(self) -> list[dict[str, Any]]:
-        """What came, each with its signature verified by the standard's own library."""
-        return [dict(Verifier(SECRET).verify(body, headers)) for headers, body in self.taken]
-
-
-class Mails:
-    """Keeps what its server takes."""
-
-    def __init__(self) -> None:
-        self.taken: list[str] = []
-
-    async def handle_DATA(self, _server: object, _session: object, envelope: Any) -> str:  # noqa: N802
-        self.taken.append(envelope.content.decode())
-        return "250 OK"
 
 
 class Stack:
@@ -134,8 +88,7 @@ def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 def posts() -> Iterator[Posts]:
     receiver = Posts()
     yield receiver
-    receiver.server.shutdown()
-    receiver.server.server_close()
+    receiver.close()
 
 
 @pytest.fixture
@@ -148,13 +101,13 @@ def stack(database: Database, posts: Posts) -> Iterator[Stack]:
 def test_an_alert_is_told_once_and_so_is_its_end(stack: Stack, posts: Posts, database: Database) -> None:
     for _ in range(3):  # Prometheus repeats itself every minute
         assert stack.post(alert(job_type="stats_parse")) == 200
-    wait_until(lambda: posts.documents())
+    wait_until(lambda: posts.taken)
     stack.post(alert(job_type="stats_parse", ends_in=timedelta(seconds=-1)))
-    wait_until(lambda: len(posts.documents()) == 2)
+    wait_until(lambda: len(posts.taken) == 2)
     stack.post(alert(job_type="stats_parse", ends_in=timedelta(seconds=-1)))
     time.sleep(0.5)  # what must not come cannot be waited for
 
-    firing, over = posts.documents()
+    firing, over = posts.taken
     assert (firing["type"], over["type"]) == ("no.sidelinja.alert.firing", "no.sidelinja.alert.over")
     assert firing["text"] == "critical: NoWorker of stats_parse"
     assert firing["data"]["labels"] == {"job_type": "stats_parse"}
@@ -169,14 +122,14 @@ def test_one_that_fires_again_is_told_again(stack: Stack, posts: Posts) -> None:
         expected = len(posts.taken) + 1
         wait_until(lambda expected=expected: len(posts.taken) == expected)
 
-    assert [document["data"]["is_firing"] for document in posts.documents()] == [True, False, True]
+    assert [document["data"]["is_firing"] for document in posts.taken] == [True, False, True]
 
 
 def test_what_the_receiver_does_not_take_is_told_later(stack: Stack, posts: Posts, database: Database) -> None:
     posts.statuses = [500, 302, 404]
     stack.post(alert())
 
-    wait_until(lambda: posts.documents())
+    wait_until(lambda: posts.taken)
     assert posts.statuses == []
     wait_until(lambda: database.value("select last_error is null and tries = 0 from alert_notice"))
 
@@ -197,8 +150,8 @@ def test_an_alert_that_goes_on_is_told_again_after_a_while(database: Database, p
 def test_nothing_more_heard_is_taken_for_the_end(stack: Stack, posts: Posts) -> None:
     stack.post(alert(ends_in=timedelta(seconds=1)))
 
-    wait_until(lambda: len(posts.documents()) == 2)
-    assert posts.documents()[1]["type"].endswith("over")
+    wait_until(lambda: len(posts.taken) == 2)
+    assert posts.taken[1]["type"].endswith("over")
 
 
 @pytest.mark.parametrize(
@@ -226,7 +179,7 @@ def test_hostile_text_stays_text(stack: Stack, posts: Posts, database: Database)
     hostile["annotations"]["summary"] = "a\nb" * 5000
     assert stack.post(hostile) == 200
 
-    (document,) = wait_until(posts.documents)
+    (document,) = wait_until(lambda: posts.taken)
     assert "\n" not in document["data"]["summary"]
     assert len(document["data"]["summary"]) <= 2000
     assert "\0" not in database.value("select labels::text from alert")
@@ -245,16 +198,14 @@ def test_while_the_database_is_away_prometheus_is_asked_to_try_again(
     assert stack.post(alert()) == 503
     conn.execute("grant execute on function record_alerts to jobbko_delivery")
     assert stack.post(alert()) == 200
-    wait_until(posts.documents)
+    wait_until(lambda: posts.taken)
 
 
 def test_mail_tells_all_alerts_of_a_moment_at_once(database: Database) -> None:
-    mails = Mails()
-    server = Controller(mails, hostname="127.0.0.1", port=free_port())
-    server.start()
+    mails = Mails(free_port())
     settings = AlertSettings(
         mail_to="vakt@example.no, reserve@example.no", mail_from="jobbko@example.no", smtp_host="127.0.0.1",
-        smtp_port=server.port, smtp_security="none",
+        smtp_port=mails.port, smtp_security="none",
     )  # fmt: skip
     stack = Stack(database, channels_of(settings, "/jobbko"))
     try:
@@ -262,7 +213,7 @@ def test_mail_tells_all_alerts_of_a_moment_at_once(database: Database) -> None:
         (mail,) = wait_until(lambda: mails.taken, 10)
     finally:
         stack.close()
-        server.stop()
+        mails.close()
 
     assert "To: vakt@example.no, reserve@example.no" in mail
     assert "(+1)" in mail
