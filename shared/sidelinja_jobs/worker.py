@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import msgspec
 import psycopg
 
 from sidelinja_jobs import queue
@@ -30,6 +29,7 @@ from sidelinja_jobs.log import configure_logging, get_logger
 from sidelinja_jobs.metrics import WorkerMetrics, serve_metrics
 from sidelinja_jobs.models import Job, Rules
 from sidelinja_jobs.outcomes import Outcome, Stopped
+from sidelinja_jobs.payload_schema import payload_schema
 from sidelinja_jobs.run import Phase, Run
 from sidelinja_jobs.settings import WorkerSettings, load_settings
 from sidelinja_jobs.settling import LOST, Ending, settle
@@ -209,7 +209,7 @@ class Worker:
         return connect(self._settings, name=f"jobbko {self._type.name} {purpose}", deadline_seconds=deadline_seconds)
 
     def _register(self, conn: QueueConnection) -> Rules:
-        schema = msgspec.json.schema(self._payload_type)
+        schema = payload_schema(self._payload_type)
         rules = queue.register(
             conn, self.worker_id, self._type.name, VERSION, socket.gethostname(), os.getpid(), schema
         )

@@ -1,9 +1,9 @@
 """New jobs by a form from the payload's schema: fields, errors at their place, picked files, once per form."""
 
+import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from psycopg.types.json import Jsonb
 
@@ -11,6 +11,7 @@ from services.openrouter.payload import AnalyzePayload
 from services.research.payload import ClipPayload
 from services.stats.payload import StatsPayload
 from services.whisper.payload import WhisperPayload
+from sidelinja_jobs.payload_schema import payload_schema
 from tests.services.admin_jobs import form, said
 from tests.services.admin_site import AdminSite
 
@@ -32,7 +33,7 @@ HOSTILE = [
 def site(admin_site: AdminSite) -> AdminSite:
     """With the schemas that the four workers publish, and one that has a field of every kind."""
     for name, kind in SCHEMAS.items():
-        schema = Jsonb(msgspec.json.schema(kind))
+        schema = Jsonb(payload_schema(kind))
         admin_site.database.rows("update job_type set payload_schema = %s where name = %s", schema, name)
     every = {
         "type": "object",
@@ -82,6 +83,20 @@ def test_every_kind_of_field_comes_into_the_payload_as_its_type(site: AdminSite)
     }
     assert (job["priority"], job["max_attempts"], job["unique_key"]) == (5, 1, "k")
     assert job["scheduled_for"].isoformat() == "2100-06-01T10:00:00+00:00", "typed in the view's zone"
+
+
+def test_fields_stand_as_in_the_workers_code(site: AdminSite) -> None:
+    for name, kind in SCHEMAS.items():
+        page = site.operator.get(f"/enqueue/{name}").text
+        assert list(dict.fromkeys(re.findall(r'name="p\.(\w+)"', page))) == list(kind.__struct_encode_fields__), name
+
+
+def test_a_schema_whose_order_is_none_has_all_its_fields(site: AdminSite) -> None:
+    for order in (["count", "gone", "name", "count"], "name", {"name": 1}, [1, None]):
+        statement = "update job_type set payload_schema = payload_schema || %s where name = 'test_job'"
+        site.database.rows(statement, Jsonb({"x-order": order}))
+        page = site.operator.get("/enqueue/test_job").text
+        assert len(set(re.findall(r'name="p\.(\w+)"', page))) == 8, order
 
 
 def test_what_is_wrong_is_told_at_its_field_and_what_was_typed_stays(site: AdminSite) -> None:

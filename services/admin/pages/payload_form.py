@@ -13,6 +13,7 @@ from typing import Any
 from sidelinja_jobs.cli.exits import RefusedError
 from sidelinja_jobs.cli.payloads import parsed
 from sidelinja_jobs.cli.schemas import problems
+from sidelinja_jobs.payload_schema import ORDER
 
 _DEEPEST = 10
 _LONG_TEXT = 500  # a text that may be longer than this, or of any length where its name says so, gets several lines
@@ -47,13 +48,16 @@ class Filled:
 
 
 def fields_of(schema: Schema) -> list[Field] | None:
-    """The fields of an object; None where the schema says no object with named fields."""
+    """The fields of an object, in the order of the worker's code; None where the schema names none."""
     root = _resolved(schema, schema)
     properties = root.get("properties")
     if not isinstance(properties, dict):
         return None
     required = root.get("required", [])
-    return [_field(str(name), raw, schema, name in required) for name, raw in properties.items()]
+    told = root.get(ORDER)
+    order = [name for name in told if isinstance(name, str)] if isinstance(told, list) else []
+    names = [name for name in dict.fromkeys([*order, *properties]) if name in properties]
+    return [_field(name, properties[name], schema, name in required) for name in names]
 
 
 def fill(fields: Sequence[Field], schema: Schema, given: Mapping[str, Sequence[str]]) -> Filled:
