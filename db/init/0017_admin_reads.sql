@@ -125,6 +125,36 @@ end
 $$;
 comment on function act_on_jobs is 'Retries or cancels jobs: how many it did, and how many were in no state for it';
 
+-- Off: the run that waits is cancelled, one that works goes on. On: the next run is queued at once.
+create function switch_schedule(p_name text, p_enabled boolean) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+declare
+    v_plan job_schedule;
+begin
+    update job_schedule set enabled = p_enabled where name = p_name and enabled <> p_enabled returning * into v_plan;
+    if not found then
+        if not exists (select from job_schedule where name = p_name) then
+            raise exception 'there is no schedule "%"', p_name using errcode = 'JQ004';
+        end if;
+        return false;
+    end if;
+    perform record_audit(case when p_enabled then 'schedule.on' else 'schedule.off' end, null, p_name);
+    if p_enabled then
+        perform sweep_schedules();
+    else
+        perform cancel_job(run.id, 'the schedule was switched off')
+           from (select id from job_queue
+                  where job_type = v_plan.job_type and unique_key = 'schedule:' || p_name
+                    and status in ('pending', 'retry')
+                    for update) as run;
+    end if;
+    return true;
+end
+$$;
+comment on function switch_schedule is 'Switches a schedule on or off, its waiting run with it; false when it was so already';
+
 create table transcript_correction (
     job_id   uuid        not null references job_queue (id) on delete cascade,
     version  integer     not null check (version > 0),
@@ -173,6 +203,7 @@ $$;
 comment on function correct_transcript is 'Stores a corrected transcript as its next version; returns the number';
 
 grant select on job_origin, transcript_correction to jobbko_operator, jobbko_reader;
-grant execute on function enqueue_once, change_priority, act_on_jobs, correct_transcript to jobbko_operator;
+grant execute on function enqueue_once, change_priority, act_on_jobs, switch_schedule, correct_transcript
+    to jobbko_operator;
 
 commit;

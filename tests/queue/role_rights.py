@@ -69,7 +69,7 @@ FUNCTIONS = {
     },
     "operate": {
         "retry_job", "cancel_job", "pause_job_type", "resume_job_type", "sweep_jobs", "next_slot", "act_on_jobs",
-        "change_priority", "correct_transcript", "enqueue_once",
+        "change_priority", "correct_transcript", "enqueue_once", "switch_schedule",
     },
     "tokens": {"add_api_token", "revoke_api_token"},
     "use tokens": {"use_api_token", "enqueue_as"},

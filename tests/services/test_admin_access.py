@@ -216,6 +216,7 @@ def test_no_nonsense_in_a_path_a_field_a_cookie_or_a_header_is_a_fault_of_ours(s
             site.operator.get(f"/types/{odd}/pause"),
             site.operator.post(f"/types/{odd}/resume"),
             site.operator.post(f"/schedules/{odd}/run"),
+            site.operator.post(f"/schedules/{odd}/off"),
             site.operator.post(
                 "/types/test_job/pause", content=f"minutes={odd}&reason={odd}&{odd}={odd}", headers=form
             ),

@@ -8,6 +8,7 @@ from psycopg.rows import dict_row
 
 from services.admin.database import all_queries
 from tests.databases import Database
+from tests.services.admin_jobs import said
 from tests.services.admin_site import AdminSite, admin_site_with
 
 QUERIES = all_queries()
@@ -149,6 +150,52 @@ def test_a_schedule_shows_its_next_run_and_how_the_last_one_ended_and_runs_now(a
     assert "runs as soon as a worker is free" in admin_site.operator.get("/schedules").text
     assert database.value("select actor from audit_entry where action = 'job.retry'") == "kari"
     assert admin_site.operator.post("/schedules/nobody/run").status_code == 409
+
+
+def test_a_schedule_is_switched_off_with_its_waiting_run_and_on_again(admin_site: AdminSite) -> None:
+    database, post = admin_site.database, admin_site.operator.post
+    database.rows("insert into job_schedule (name, job_type, every) values ('nightly / æ', 'test_job', '1 day')")
+    database.rows("select * from sweep_jobs()")
+    first = database.value("select id from job_queue")
+    path = "/schedules/nightly%20%2F%20%C3%A6"
+
+    assert (post(f"{path}/off").status_code, post(f"{path}/off").status_code) == (303, 303)
+    database.rows("select * from sweep_jobs()")
+    off = said(admin_site.operator.get("/schedules").text)
+    assert "nightly / æ was switched off already." in off
+    assert "switched off" in off.split("test_job")[1]
+    assert "Switch on" in off
+    assert "Run now" not in off
+    ended = database.job(first)
+    assert (ended["status"], ended["error_class"]) == ("error", "cancelled")
+    assert ended["error_msg"] == "cancelled while waiting: the schedule was switched off"
+    assert database.value("select count(*) from job_queue where status = 'pending'") == 0
+
+    post(f"{path}/on")
+    on = said(admin_site.operator.get("/schedules").text)
+    assert "nightly / æ is switched on, and its next run is queued." in on
+    assert "Run now" in on
+    assert database.value("select count(*) from job_queue where status = 'pending'") == 1
+    audit = "select actor, action, subject from audit_entry where action like 'schedule.%%' order by id"
+    assert [tuple(row.values()) for row in database.rows(audit)] == [
+        ("kari", "schedule.off", "nightly / æ"), ("kari", "schedule.on", "nightly / æ")
+    ]  # fmt: skip
+    assert post("/schedules/nobody/off").status_code == 404
+    assert admin_site.viewer.post(f"{path}/off").status_code == 403
+    assert "Switch off" not in admin_site.viewer.get("/schedules").text
+
+
+def test_a_run_that_works_outlasts_the_switch(admin_site: AdminSite) -> None:
+    database = admin_site.database
+    database.rows("insert into job_schedule (name, job_type, every) values ('nightly', 'test_job', '1 day')")
+    database.rows("select * from sweep_jobs()")
+    database.rows("update job_queue set status = 'running', started_at = now()")
+
+    admin_site.operator.post("/schedules/nightly/off")
+
+    page = said(admin_site.operator.get("/schedules").text)
+    assert "switched off running" in page
+    assert database.value("select status from job_queue") == "running"
 
 
 def test_downloads_are_those_of_the_views(admin_site: AdminSite) -> None:

@@ -53,6 +53,9 @@ select run.id, run.status::text as status
 -- name: run_now
 select retry_job(%(id)s::uuid) as outcome
 
+-- name: switch_schedule
+select switch_schedule(%(name)s::text, %(enabled)s) as is_changed
+
 -- name: spend_days
 -- Days of UTC, as the budgets are counted. A call that is under way, or of which nobody knows, counts what it reserved.
 select day, job_type, count(*) as calls, sum(charged_usd)::float8 as charged,

@@ -1,4 +1,4 @@
-"""Recurring jobs: when they run next, how the last run ended, and running one now."""
+"""Recurring jobs: when they run next, how the last run ended; running one now, switching it off and on."""
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -26,7 +26,27 @@ async def run_now(request: Request) -> Response:
     return redirect(request, "schedules", notice="schedules.pulled", values={"name": name})
 
 
+async def switch_on(request: Request) -> Response:
+    """Lets runs be queued again; the next one is at once."""
+    return await _switch(request, enabled=True)
+
+
+async def switch_off(request: Request) -> Response:
+    """Queues no more runs, and cancels the one that waits."""
+    return await _switch(request, enabled=False)
+
+
+async def _switch(request: Request, *, enabled: bool) -> Response:
+    name = request.path_params["name"]
+    async with request.app.state.database.acting_as(request.state.account.name) as session:
+        is_changed = await session.fetch_value("switch_schedule", name=name, enabled=enabled)
+    notice = f"schedules.{'' if is_changed else 'already_'}{'on' if enabled else 'off'}"
+    return redirect(request, "schedules", notice=notice, values={"name": name})
+
+
 routes = [
     Route("/schedules", schedules, name="schedules"),
     Route("/schedules/{name:path}/run", run_now, name="run_schedule", methods=["POST"]),
+    Route("/schedules/{name:path}/on", switch_on, name="schedule_on", methods=["POST"]),
+    Route("/schedules/{name:path}/off", switch_off, name="schedule_off", methods=["POST"]),
 ]
