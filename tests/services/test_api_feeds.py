@@ -1,8 +1,11 @@
 """The feeds of failed jobs: valid, stable, free of payloads and secrets, closed without session or token."""
 
 import base64
+import html
 import json
+import re
 from datetime import datetime
+from urllib.parse import urlencode
 from uuid import UUID
 from xml.etree import ElementTree
 
@@ -145,3 +148,19 @@ def test_feeds_are_closed_to_who_has_neither_session_nor_token(admin_site: Admin
             answers = (closed, bearer, by_password, wrong, scopeless, fresh)
             assert [answer.status_code for answer in answers] == [401, 200, 200, 401, 403, 304]
             assert fresh.content == b""
+
+
+def test_the_pages_of_failures_name_their_feeds(database: Database) -> None:
+    """Where a reader of feeds looks for them, and where a person does; below a path, and for the type that is shown."""
+    with admin_site_with(database, ADMIN_ROOT_PATH="/jobbko") as site:
+        fail(site, "type & æ")
+        fail(site)
+        for page, failures in (("/", 2), ("/errors", 2), (f"/errors?{urlencode({'type': 'type & æ'})}", 1)):
+            text = site.viewer.get(page).text
+            links = re.findall(r'<link rel="alternate" type="([^"]+)" title="([^"]+)" href="/jobbko([^"]+)">', text)
+            assert [kind for kind, _, _ in links] == ["application/atom+xml", "application/feed+json"]
+            atom, told = (site.viewer.get(html.unescape(path)) for _, _, path in links)
+            assert [answer.headers["content-type"] for answer in (atom, told)] == [kind for kind, _, _ in links]
+            assert [html.unescape(title) for _, title, _ in links] == [told.json()["title"]] * 2
+            assert (atom.text.count("<entry>"), len(told.json()["items"])) == (failures, failures)
+            assert page == "/" or all(f'<a href="/jobbko{path}">' in text for _, _, path in links)
