@@ -99,28 +99,30 @@ begin
     delete from stats.listener_day where day = p_day;
     delete from stats.excluded_day where day = p_day and reason = 'volume';
 
-    insert into stats.download_day (day, show, episode, app, app_type, device, country, list_version, downloads, bytes)
-    select day, show, episode, app, app_type, device, country, list_version, count(*), sum(bytes)
-      from stats.counted_listener
-     where day = p_day and (address is null or address <> all (p_left_out))
-     group by day, show, episode, app, app_type, device, country, list_version;
-
-    insert into stats.download_hour (hour, day, show, episode, downloads)
-    select date_trunc('hour', first_start, 'UTC') as hour, day, show, episode, count(*)
-      from stats.counted_listener
-     where day = p_day and (address is null or address <> all (p_left_out))
-     group by hour, day, show, episode;
-
-    insert into stats.referrer_day (day, show, episode, host, downloads)
-    select day, show, episode, referrer, count(*)
-      from stats.counted_listener
-     where day = p_day and referrer <> '' and (address is null or address <> all (p_left_out))
-     group by day, show, episode, referrer;
-
+    with counted as materialized (  -- once for all: it sorts the day
+        select * from stats.counted_listener
+         where day = p_day and (address is null or address <> all (p_left_out))
+    ), downloads as (
+        insert into stats.download_day
+               (day, show, episode, app, app_type, device, country, list_version, downloads, bytes)
+        select day, show, episode, app, app_type, device, country, list_version, count(*), sum(bytes)
+          from counted
+         group by day, show, episode, app, app_type, device, country, list_version
+    ), hours as (
+        insert into stats.download_hour (hour, day, show, episode, downloads)
+        select date_trunc('hour', first_start, 'UTC') as hour, day, show, episode, count(*)
+          from counted
+         group by hour, day, show, episode
+    ), referrers as (
+        insert into stats.referrer_day (day, show, episode, host, downloads)
+        select day, show, episode, referrer, count(*)
+          from counted
+         where referrer <> ''
+         group by day, show, episode, referrer
+    )
     insert into stats.listener_day (day, show, listeners)  -- R28
     select day, show, count(distinct listener)
-      from stats.counted_listener
-     where day = p_day and (address is null or address <> all (p_left_out))
+      from counted
      group by day, show;
 
     insert into stats.excluded_day (day, generation, reason, requests)

@@ -50,11 +50,11 @@ class StatsWorker:
             report.warn(self._warning)
         report, troubles, more = self._read_sources(ctx, sources, report, deadline)
         measure_new_files(ctx, sources, deadline)
-        derive_dirty_days(ctx, self._settings)
         if more:
             ctx.on_complete(partial(_enqueue_more, msgspec.to_builtins(job.payload)))
         elif not troubles and not report.is_waiting:
             close_days(ctx, self._settings)
+        derive_dirty_days(ctx, self._settings)  # afterwards: a day that is closed has been derived
         if troubles:
             raise _failure(troubles, report)
         return self._result(ctx, report, more, time.monotonic() - started)
