@@ -64,6 +64,11 @@ begin
       from new_rows join old_rows on old_rows.id = new_rows.id
      where old_rows.status <> new_rows.status;
 
+    -- Whoever completed it: a program that follows the specification alone knows nothing of checkpoints.
+    if exists (select from new_rows where status = 'completed') then
+        delete from job_checkpoint where job_id = any (array(select id from new_rows where status = 'completed'));
+    end if;
+
     -- The unique key was enqueued again while the job ran: one more job follows it, whoever ended it and how.
     if exists (select from new_rows where rerun_requested_at is not null and status in ('completed', 'error')) then
         insert into job_queue (job_type, payload, priority, max_attempts, unique_key, parent_id)

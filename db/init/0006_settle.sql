@@ -72,7 +72,6 @@ begin
        set status = 'completed', result = p_result, completed_at = clock_timestamp(), progress = 1,
            error_class = null, error_msg = null, lease_until = null
      where id = p_job_id;
-    delete from job_checkpoint where job_id = p_job_id;
 end
 $$;
 comment on function complete_job is 'Ends a run well and stores its result; JQ001 when the run is lost';
@@ -84,21 +83,15 @@ create function complete_jobs(p_job_ids uuid[], p_lease_tokens uuid[], p_results
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
-declare
-    v_completed uuid[];
 begin
-    with completed as (
+    return query
         update job_queue as job
            set status = 'completed', result = ended.result, completed_at = clock_timestamp(), progress = 1,
                error_class = null, error_msg = null, lease_until = null
           from unnest(p_job_ids, p_lease_tokens, p_results) as ended (job_id, lease_token, result)
          where job.id = ended.job_id and job.lease_token = ended.lease_token and job.status::text = 'running'
            and job.job_type = any (array(select name from job_type where role = session_user))
-        returning job.id
-    )
-    select array_agg(completed.id) into v_completed from completed;
-    delete from job_checkpoint where job_id = any (v_completed);
-    return query select unnest(v_completed);
+        returning job.id;
 end
 $$;
 comment on function complete_jobs is 'Ends many runs well, each under its fence; returns the jobs that were still held';

@@ -237,3 +237,16 @@ def test_a_foreign_program_that_holds_its_claim_in_a_transaction_blocks_nobody(d
         assert queue.sweep(conn)["rescued"] == 0
         plain.execute("UPDATE job_queue SET status = 'completed' WHERE id = %s", (held,))
     assert queue.claim(conn, "test_job", "w1", 5) == []
+
+
+def test_checkpoints_of_earlier_runs_go_when_a_program_without_leases_completes_the_job(database: Database) -> None:
+    conn, plain = worker_session(database), database.connect("plain")
+    job_id, other_id = database.enqueue(priority=9), database.enqueue()
+    for run in (claim_one(conn), claim_one(conn)):
+        queue.write_checkpoint(conn, run, {}, 1)
+        queue.release(conn, run, "stopped")
+
+    plain.execute("UPDATE job_queue SET status = 'running', started_at = now() WHERE id = %s", (job_id,))
+    plain.execute("UPDATE job_queue SET status = 'completed', result = '{}' WHERE id = %s", (job_id,))
+
+    assert database.rows("select job_id from job_checkpoint") == [{"job_id": other_id}]
