@@ -4,39 +4,34 @@ from typing import Any
 from uuid import UUID
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from tests.queue.queue_laws import RESET, ROWS, SHIFT, broken_laws
-from tests.queue.queue_model import KEEP_DAYS, WAITING, Job, Model, Run
-from tests.queue.queue_world import LOST, REFUSED, World, answer
+from tests.queue.queue_laws import ROWS, SHIFT, broken_laws
+from tests.queue.queue_meddling import PICKS, TYPES, Meddling
+from tests.queue.queue_model import Job, Run
+from tests.queue.queue_world import LOST, answer
 
-TYPES = st.sampled_from(["test_job", "other_job"])
 KEYS = st.sampled_from([None, None, "k1", "k2"])
 WORKERS = st.integers(0, 2)
-PICKS = st.integers(0, 63)
 
 
-class QueueMachine(RuleBasedStateMachine):
+class QueueMachine(Meddling):
     """Every rule does one thing to the database and the same to the model; the invariant then compares them."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__()
-        self.world, self.model = world, Model()
-        world.owner.execute(RESET)
-        for name, days in KEEP_DAYS.items():
-            world.owner.execute("select set_job_retention(%s, %s, %s)", (name, days, days))
 
     # ---------------------------------------------------------------- helpers
 
-    def pick_job(self, pick: int) -> Job:
-        jobs = list(self.model.jobs.values())
-        return jobs[pick % len(jobs)]
-
     def pick_run(self, pick: int) -> Run:
-        """Mostly one that is held; else any of the last ones, since a late write is worth a try."""
-        held = [run for run in self.model.runs if run.is_held]
-        chosen = held if held and pick % 4 else self.model.runs[-12:]
-        return chosen[pick // 4 % len(chosen)]
+        """Mostly one that is held; else one whose job runs anew, which its holder does not know, or any of the last."""
+        runs = self.model.runs
+        match pick % 8:
+            case 0 | 1:
+                chosen = [run for run in runs if run.is_superseded]
+            case 2:
+                chosen = runs[-12:]
+            case _:
+                chosen = [run for run in runs if run.is_held]
+        chosen = chosen or runs[-12:]
+        return chosen[pick // 8 % len(chosen)]
 
     def of_worker(self, run: Run) -> Any:
         return self.world.workers[2 if run.job.job_type == "other_job" else 0][0]
@@ -49,13 +44,20 @@ class QueueMachine(RuleBasedStateMachine):
         assert (told != LOST) == held, (told, run)
         return held
 
-    def has_jobs(self) -> bool:
-        return bool(self.model.jobs)
-
     def has_runs(self) -> bool:
         return bool(self.model.runs)
 
     # ---------------------------------------------------------------- enqueue
+
+    @initialize(most=st.integers(1, 3))
+    def begin(self, most: int) -> None:
+        """Something runs and something waits: a walk may be one whose every step needs that, and makes none of it."""
+        for worker, (key, (_, kind, _)) in enumerate(zip(("k1", "k2", "k1"), self.world.workers, strict=True)):
+            self.enqueue(kind, key, most)
+            self.insert(kind, 0, 3, 0)
+            self.table_is_as_the_model_says()
+            self.claim(worker, 1)
+            self.table_is_as_the_model_says()
 
     @rule(kind=TYPES, priority=st.integers(-1, 1), most=st.integers(1, 3), delay=st.sampled_from([0, 0, 3600]))
     def insert(self, kind: str, priority: int, most: int, delay: int) -> None:
@@ -172,79 +174,6 @@ class QueueMachine(RuleBasedStateMachine):
         if self.settle(run, "select release_job(%s, %s, 'stop')"):
             self.model.put_back(run.job)
 
-    # ---------------------------------------------------------------- a program that keeps no lease
-
-    @rule(kind=TYPES)
-    def take_without_lease(self, kind: str) -> None:
-        found = [self.model.jobs[job_id] for job_id in self.model.claimable(kind, 1)]
-        for job in found:
-            statement = "update job_queue set status = 'running', started_at = now() where id = %s"
-            self.world.plain.execute(statement, (job.id,))
-            self.model.claim(job, None)
-
-    @precondition(has_jobs)
-    @rule(pick=PICKS)
-    def complete_without_lease(self, pick: int) -> None:
-        running = [job for job in self.model.jobs.values() if job.status == "running" and job.token is None]
-        if running:
-            job = running[pick % len(running)]
-            statement = "update job_queue set status = 'completed', result = '{}', completed_at = now() where id = %s"
-            self.world.plain.execute(statement, (job.id,))
-            self.model.complete(job)
-
-    # ---------------------------------------------------------------- people
-
-    @precondition(has_jobs)
-    @rule(pick=PICKS)
-    def cancel(self, pick: int) -> None:
-        job = self.pick_job(pick)
-        told = answer(lambda: self.world.operator.execute("select cancel_job(%s)", (job.id,)).fetchone()[0])
-        assert told == (REFUSED if job.status in ("completed", "error") else self.model.cancel(job))
-
-    @precondition(has_jobs)
-    @rule(pick=PICKS)
-    def retry(self, pick: int) -> None:
-        job = self.pick_job(pick)
-        told = answer(lambda: self.world.operator.execute("select retry_job(%s)", (job.id,)).fetchone()[0])
-        if job.status in WAITING:
-            assert told == "pulled_forward"
-        elif job.status == "error" and self.model.holder(job.job_type, job.key) is None:
-            assert told == "retried"
-            self.model.retry(job)
-        else:
-            assert told == REFUSED
-
-    @precondition(has_jobs)
-    @rule(pick=PICKS, priority=st.integers(-1, 1))
-    def change_priority(self, pick: int, priority: int) -> None:
-        job = self.pick_job(pick)
-        statement = "select change_priority(%s, %s::smallint)"
-        told = answer(lambda: self.world.operator.execute(statement, (job.id, priority)).fetchone())
-        assert (told == REFUSED) == (job.status not in WAITING)
-        if job.status in WAITING:
-            job.priority = priority
-
-    @rule(kind=TYPES, hours=st.sampled_from([None, 1]))
-    def pause(self, kind: str, hours: int | None) -> None:
-        statement = "select pause_job_type(%s, now() + make_interval(hours => %s), 'test')"
-        self.world.operator.execute(statement, (kind, hours))
-        self.model.paused[kind] = None if hours is None else self.model.now + hours * 3600
-
-    @rule(kind=TYPES)
-    def resume(self, kind: str) -> None:
-        self.world.operator.execute("select resume_job_type(%s)", (kind,))
-        self.model.paused.pop(kind, None)
-
-    @rule(name=st.sampled_from(["s1", "s2"]), enabled=st.booleans())
-    def schedule(self, name: str, enabled: bool) -> None:
-        self.world.operator.execute(
-            "insert into job_schedule (name, job_type, every, anchor, enabled)"
-            " values (%s, 'other_job', '30 days', (now() + interval '3 days') at time zone 'UTC', %s)"
-            " on conflict (name) do update set enabled = excluded.enabled",
-            (name, enabled),
-        )
-        self.model.schedules[name] = enabled
-
     # ---------------------------------------------------------------- time
 
     @rule(seconds=st.sampled_from([40, 7200, 30 * 3600]))
@@ -261,6 +190,16 @@ class QueueMachine(RuleBasedStateMachine):
         self.model.sweep()
         self.model.prune()
 
+    @precondition(has_runs)
+    @rule(worker=WORKERS)
+    def fall_silent(self, worker: int) -> None:
+        """All who hold a run, for longer than its lease and the backoff: one claims some of it anew."""
+        self.time_passes(7200)
+        self.sweep(worker)
+        self.time_passes(7200)
+        self.table_is_as_the_model_says()
+        self.claim(worker, 4)
+
     # ---------------------------------------------------------------- after each step
 
     @invariant()
@@ -271,12 +210,13 @@ class QueueMachine(RuleBasedStateMachine):
         for job_id, row in rows.items():
             job = self.model.jobs[job_id]
             job.due_at, job.is_due = row.pop("scheduled_for"), row.pop("is_due")
-            assert row == {
+            expected = {
                 "id": job.id, "job_type": job.job_type, "status": job.status, "attempts": job.attempts,
                 "priority": job.priority, "max_attempts": job.max_attempts, "unique_key": job.key,
                 "postponements": job.postponements, "checkpoints": job.checkpoint,
                 "token": job.token if job.status == "running" else None,
             }  # fmt: skip
+            assert row == expected, f"{row} is not {expected}"
         assert broken_laws(self.world.owner) == []
         done = {row["job_id"] for row in self.world.owner.execute("select job_id from done").fetchall()}
         assert done == self.model.completed

@@ -53,6 +53,11 @@ class Run:
     def is_held(self) -> bool:
         return self.job.status == "running" and self.job.token == self.token
 
+    @property
+    def is_superseded(self) -> bool:
+        """Another run of the job is under way."""
+        return self.job.status == "running" and self.job.token not in (None, self.token)
+
 
 @dataclass(frozen=True)
 class Follower:

@@ -13,7 +13,7 @@ FAULTS = [
     ("check_run", "job.lease_token = p_lease_token", "true"),
     ("check_run", "and job.status = 'running'", ""),
     ("extend_leases", "and job.lease_token = given.lease_token", ""),
-    ("complete_job", "delete from job_checkpoint where job_id = p_job_id;", ""),
+    ("record_status_change", "delete from job_checkpoint", "perform from job_checkpoint"),
     ("complete_jobs", "job.lease_token = ended.lease_token", "true"),
     ("fail_job", "v_job.attempts + 1 < v_job.max_attempts", "v_job.attempts < v_job.max_attempts"),
     ("end_run", "+ (p_charged and not v_cancelled)::integer", "+ p_charged::integer"),
