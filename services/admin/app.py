@@ -79,12 +79,17 @@ NAVIGATION = (
 )  # fmt: skip
 
 
-def create_app(settings: AdminSettings, database: Database, *, is_open: bool = False) -> Starlette:
-    """The admin view. `is_open`: nobody has to log in, which is for loopback alone."""
+def all_routes() -> list[BaseRoute]:
+    """Every page and endpoint that there is."""
     routes: list[BaseRoute] = [*login.routes, *streams.routes, *api.routes, *feeds.routes]
     for page in PAGES:
         routes += page.routes
-    routes.append(Mount("/static", StaticFiles(directory=Path(__file__).with_name("static")), name="static"))
+    static = StaticFiles(directory=Path(__file__).with_name("static"))
+    return [*routes, Mount("/static", static, name="static")]
+
+
+def create_app(settings: AdminSettings, database: Database, *, is_open: bool = False) -> Starlette:
+    """The admin view. `is_open`: nobody has to log in, which is for loopback alone."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -99,7 +104,7 @@ def create_app(settings: AdminSettings, database: Database, *, is_open: bool = F
             await database.close()
 
     app = Starlette(
-        routes=routes,
+        routes=all_routes(),
         lifespan=lifespan,
         exception_handlers=HANDLERS,
         middleware=[
