@@ -128,7 +128,8 @@ class RunningStack:
 
     def host_address(self, network: str) -> str:
         """Where the containers of a network reach this machine."""
-        (found,) = json.loads(self.run("docker", "network", "inspect", f"{PROJECT}_{network}").stdout)
+        name = f"{self.environ['COMPOSE_PROJECT_NAME']}_{network}"
+        (found,) = json.loads(self.run("docker", "network", "inspect", name).stdout)
         return str(found["IPAM"]["Config"][0]["Gateway"])
 
     def prometheus(self, query: str) -> list[dict[str, Any]]:

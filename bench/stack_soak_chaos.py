@@ -1,0 +1,146 @@
+"""What goes wrong during the stack's soak: containers die and restart, networks are cut, disks fill, people scale."""
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from bench.stack_soak_alerts import Deed
+from tests.e2e.running_stack import RunningStack
+
+WORKERS = ("whisper", "openrouter", "research", "stats")
+KILLED = (*WORKERS, "admin", "delivery")
+MOST_REPLICAS = 3
+NOBODYS = "insert into job_queue (job_type, payload) values ('nobodys', '{}') returning id"
+# What a person does once the cause is gone; wrong payloads stay wrong.
+RETRY = """
+select count(*) from act_on_jobs('retry', array(
+    select id from job_queue where status = 'error' and error_class not in ('bad_payload', 'cancelled')), '{error}')
+"""
+BALLAST_BYTES = 8 << 30
+BALLAST = "/var/lib/postgresql/data/ballast"
+FILL = "dd if=/dev/zero of=/media/ballast bs=64k 2>/dev/null; ls -l /media/ballast"
+
+
+class Chaos:
+    """Does one thing after the other at random, and a few at their time; remembers what has to be told by an alert."""
+
+    def __init__(self, stack: RunningStack, *, has_room: bool) -> None:
+        self._stack = stack
+        self.counts: Counter[str] = Counter()
+        self.diary: list[Deed] = []
+        self.is_over = False
+        self._nobodys = ""
+        self._begun: dict[str, float] = {}
+        self._next_at = 0.0
+        # Share of the time -> what happens then. Alerts wait for a quarter of the time before they tell.
+        self._plan: list[tuple[float, Callable[[], None]]] = [
+            (0.16, self.ask_for_nobody), (0.35, self.restart_database), (0.45, self.fill_media),
+            (0.55, self.kill_database), (0.62, self.cancel_nobodys), (0.70, self.restart_database),
+        ]  # fmt: skip
+        if has_room:
+            self._plan = sorted([*self._plan, (0.17, self.load_ballast), (0.64, self.drop_ballast)])
+        self._actions: list[tuple[Callable[[], None], int]] = [
+            (self.kill, 8), (self.restart, 3), (self.scale, 4), (self.cut_network, 3), (self.cut_connections, 2),
+        ]  # fmt: skip
+
+    def planned(self, share: float) -> None:
+        """What is due at this share of the time."""
+        while self._plan and self._plan[0][0] <= share:
+            self._do(self._plan.pop(0)[1])
+
+    def step(self) -> None:
+        """One thing at random, now and then."""
+        if time.monotonic() >= self._next_at:
+            (action,) = random.choices([a for a, _ in self._actions], [w for _, w in self._actions])  # noqa: S311
+            self._do(action)
+            self._next_at = time.monotonic() + random.uniform(4, 14)  # noqa: S311
+
+    def end(self) -> None:
+        """Everything is there again, and what ended in error for lack of it is retried."""
+        self.planned(1)
+        self.is_over = True
+        self._scale(2)
+        self._stack.compose("up", "--detach", "--no-deps", "--no-recreate", "--wait", *KILLED)
+        self.counts["retried"] += int(self._stack.sql(RETRY))
+
+    def kill(self) -> None:
+        """All processes of a container; its restart policy brings it back."""
+        self._kill(random.choice(KILLED))  # noqa: S311
+
+    def restart(self) -> None:
+        """SIGTERM, as an update of its image does."""
+        self._stack.compose("restart", "--no-deps", random.choice(KILLED))  # noqa: S311
+
+    def scale(self) -> None:
+        self._scale(random.randint(1, MOST_REPLICAS))  # noqa: S311
+
+    def cut_network(self) -> None:
+        """A worker loses all of the network for longer than its lease, or shorter."""
+        service = random.choice(WORKERS)  # noqa: S311
+        container = random.choice(self._stack.containers(service))  # noqa: S311
+        network = f"{self._stack.environ['COMPOSE_PROJECT_NAME']}_backend"
+        self._stack.run("docker", "network", "disconnect", "--force", network, container)
+        time.sleep(random.uniform(3, 25))  # noqa: S311
+        names = ("--alias", "workers", "--alias", service)
+        self._stack.run("docker", "network", "connect", *names, network, container)
+
+    def cut_connections(self) -> None:
+        self._stack.sql(
+            "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+            " where application_name like 'jobbko %' and random() < 0.5"
+        )
+
+    def restart_database(self) -> None:
+        self._stack.compose("restart", "--no-deps", "db")
+        self._stack.compose("up", "--detach", "--no-deps", "--no-recreate", "--wait", "db")
+
+    def kill_database(self) -> None:
+        self._kill("db")
+        self._stack.compose("up", "--detach", "--no-deps", "--no-recreate", "--wait", "db")
+
+    def fill_media(self) -> None:
+        """To the last byte, so that no transcript can be written; then there is room again, and a person retries."""
+        self._in_media(FILL)
+        time.sleep(15)
+        self._in_media("rm /media/ballast")
+        self.counts["retried"] += int(self._stack.sql(RETRY))
+
+    def load_ballast(self) -> None:
+        """The disk of the volumes is nearly full."""
+        self._stack.compose("exec", "-T", "db", "fallocate", "-l", str(BALLAST_BYTES), BALLAST)
+        self._begun["DiskNearlyFull"] = time.time()
+
+    def drop_ballast(self) -> None:
+        self._stack.compose("exec", "-T", "db", "rm", BALLAST)
+        self.diary.append(Deed("DiskNearlyFull", "", self._begun["DiskNearlyFull"], time.time()))
+
+    def ask_for_nobody(self) -> None:
+        """A job of a type that no worker has."""
+        self._nobodys = self._stack.sql(NOBODYS).split()[0]
+        self._begun["NoWorker"] = time.time()
+
+    def cancel_nobodys(self) -> None:
+        self._stack.jobs("cancel", self._nobodys)
+        self.diary.append(Deed("NoWorker", "nobodys", self._begun["NoWorker"], time.time()))
+
+    def _do(self, action: Callable[[], Any]) -> None:
+        action()
+        self.counts[action.__name__] += 1
+
+    def _scale(self, count: int) -> None:
+        replicas = ("--scale", f"whisper={count}", "whisper")
+        self._stack.compose("up", "--detach", "--no-deps", "--no-recreate", *replicas)
+
+    def _kill(self, service: str) -> None:
+        containers = self._stack.containers(service)
+        if containers:
+            process: int = self._stack.inspect(random.choice(containers))["State"]["Pid"]  # noqa: S311
+            if process:  # 0 while it is being restarted
+                os.kill(process, signal.SIGKILL)
+
+    def _in_media(self, script: str) -> None:
+        self._stack.compose("run", "--rm", "--no-deps", "-T", "--entrypoint", "sh", "add", "-c", script)
