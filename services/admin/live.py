@@ -16,13 +16,15 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 import psycopg
 from psycopg_pool import PoolTimeout
 
 from services.admin.database import Database, Row
-from services.admin.words import LANGUAGES, doing
+from services.admin.pages.job_line import seconds_left
+from services.admin.words import LANGUAGES, Speech, doing
 from sidelinja_jobs.errors import JobQueueError
 from sidelinja_jobs.log import get_logger
 
@@ -31,6 +33,8 @@ log = get_logger()
 POLL_SECONDS = 0.5
 MOST_EVENTS = 500  # in one look; of more, pages are told to look at everything again
 KEPT_LOOKS = 120  # a minute, for a page whose connection is slow
+_ZONE = ZoneInfo("UTC")  # of no matter: only spans are told
+_TOLD = ("progress", "note", "attempts", "max_attempts", "cancel_requested_at")  # a change of which is told
 CURSOR = re.compile(r"\d{1,20}:\d{1,20}:(\d{1,20}(,\d{1,20}){0,1000})?")
 
 
@@ -119,7 +123,7 @@ class Feed:
 
     async def _read(self, cursor: str) -> None:
         """Looks until nobody listens any more."""
-        progress: dict[Any, bytes] = {}
+        progress: dict[Any, Row] = {}
         while self.streams and not self.is_stopping:
             await asyncio.sleep(POLL_SECONDS)
             try:
@@ -131,8 +135,8 @@ class Feed:
                 continue
             assert news is not None  # noqa: S101 - the statement always has one row
             events, is_reset = _events(news)
-            now = {row["id"]: _progress(row) for row in running}
-            changed = [text for key, text in now.items() if progress.get(key) != text]
+            now = {row["id"]: {name: row[name] for name in _TOLD} for row in running}
+            changed = [_progress(row) for row in running if progress.get(row["id"]) != now[row["id"]]]
             moved, cursor, progress = cursor != news["cursor"], news["cursor"], now
             if events or changed or is_reset or moved:
                 self._number += 1
@@ -166,5 +170,13 @@ def _progress(row: Row) -> bytes:
             "progress": row["progress"],
             "note": row["note"] or "",
             "text": {language: doing(language, row) for language in LANGUAGES},
+            "left": {language: _left(language, row) for language in LANGUAGES},
         }
     )
+
+
+def _left(language: str, row: Row) -> str:
+    """How long it will take at this pace; nothing where that would be a guess."""
+    seconds = seconds_left(row)
+    says = Speech(language, _ZONE, row["read_at"])
+    return "" if seconds is None else says.t("jobs.left", span=says.duration(seconds))

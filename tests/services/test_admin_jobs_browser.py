@@ -1,5 +1,6 @@
 """The list and the page of a job in a real browser: ticked jobs, actions, what stays while the page is alive."""
 
+import re
 from typing import Any
 
 from tests.services.admin_jobs import ANALYSIS, CLIP, completed, failed
@@ -81,8 +82,10 @@ def test_progress_reaches_the_open_page_of_a_job(browser_page: Any, admin_site: 
     with database.connect("worker_test") as conn:
         token = conn.execute("select lease_token from claim_jobs('test_job', 'w', 1)").fetchone()[0]
         page.locator("#state .status.running").wait_for()
+        database.rows("update job_queue set started_at = now() - interval '10 min' where id = %s", job)
         conn.execute("select * from extend_leases(%s, %s, array[0.5]::real[], array['half'])", [[job], [token]])
-        page.locator("#state").get_by_text("half").wait_for()
+        page.locator("#state").get_by_text("half").wait_for(timeout=3000)
+        page.locator("#state").get_by_text(re.compile("about 10.min( 1.s)? left")).wait_for(timeout=1000)
         conn.execute("select complete_job(%s, %s, '{\"done\": [1, 2]}')", [job, token])
     page.locator("#state .status.completed").wait_for()
     page.locator("#result").get_by_text("done").wait_for()

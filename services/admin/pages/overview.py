@@ -14,6 +14,7 @@ from starlette.routing import Route
 from services.admin import charts
 from services.admin.access.accounts import operator_only
 from services.admin.database import Row
+from services.admin.pages.job_line import seconds_left
 from services.admin.rendering import redirect, render, speech
 from services.admin.words import Speech
 
@@ -52,7 +53,7 @@ async def _look(request: Request, saying: Speech) -> dict[str, Any]:
     async with request.app.state.database.session() as session:
         types = await session.fetch_all("overview_types", most=MOST_WAITING, most_errors=MOST_ERRORS)
         hours = await session.fetch_all("overview_hours")
-        running = await session.fetch_all("overview_running")
+        running = [row | {"seconds_left": seconds_left(row)} for row in await session.fetch_all("overview_running")]
         spent = await session.fetch_one("spent_today")
     by_type = defaultdict(list)
     for hour in hours:

@@ -75,7 +75,7 @@ select hour, job_type, completed, failed, run_seconds
  where hour > date_trunc('hour', now(), 'UTC') - interval '24 hours'
 
 -- name: overview_running
-select id, left(job_type, 300) as job_type, progress, left(progress_note, 200) as progress_note, attempts, max_attempts,
+select id, left(job_type, 300) as job_type, status::text as status, progress, left(progress_note, 200) as progress_note, attempts, max_attempts,
        started_at, cancel_requested_at, left(worker_id, 200) as worker_id, now() as read_at
   from job_queue
  where status = 'running'

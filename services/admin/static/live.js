@@ -140,6 +140,7 @@
       say("share", job.progress === null ? "" : `${Math.round(job.progress * 100)}\u202f%`);
       say("text", job.text[language] || job.text.en);
       say("note", job.note);
+      say("left", job.left[language] || job.left.en);
     }
   }
 
