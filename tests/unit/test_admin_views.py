@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from services.admin.pages.job_export import csv_line
 from services.admin.pages.job_line import cut_bytes, seconds_left, shown_seconds, still_seconds
-from services.admin.pages.job_reasons import REASONS, sentence
+from services.admin.pages.job_reasons import PAUSE_ORIGINS, REASONS, sentence
 from services.admin.pages.job_timeline import timeline
 from services.admin.views.clip import marked
 from services.admin.views.json_tree import tree
@@ -92,6 +92,15 @@ def test_every_reason_is_a_sentence_in_both_languages(speech: Speech) -> None:
             assert "\ue000" not in text
     assert "<time" in str(sentence("completed", detail, speech))
     assert str(sentence("<new>", {}, speech)) == "&lt;new&gt;"
+
+
+@pytest.mark.parametrize("speech", SPEECHES, ids=lambda speech: speech.language)
+def test_who_paused_a_type_is_said_in_words(speech: Speech) -> None:
+    words = {origin: str(sentence("type_paused", {"origin": origin}, speech)) for origin in PAUSE_ORIGINS}
+
+    assert not any(f"({origin})" in told for origin, told in words.items())
+    assert len(set(words.values())) == len(PAUSE_ORIGINS)
+    assert "(&lt;new&gt;)" in str(sentence("type_paused", {"origin": "<new>"}, speech))
 
 
 @given(st.text(max_size=40), st.lists(st.tuples(st.integers(-5, 50), st.integers(-5, 50)), max_size=6))

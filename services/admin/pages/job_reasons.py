@@ -20,6 +20,7 @@ _NAMED = (
     "longest_run_seconds",
 )  # fmt: skip
 _LONGEST = 300
+PAUSE_ORIGINS = ("operator", "worker", "budget")
 Detail = dict[str, Any]
 
 
@@ -54,6 +55,8 @@ def _shown(name: str, value: Any, speech: Speech) -> Any:
         return escape(str(value)) if moment is None else speech.ago(moment)
     if name == "longest_run_seconds":
         return escape(speech.duration(value))
+    if name == "origin" and value in PAUSE_ORIGINS:
+        return escape(speech.t(f"reason.origin_{value}"))
     if isinstance(value, str):
         return escape(first_line(redact_text(value), _LONGEST))
     return escape(speech.number(value) if isinstance(value, int) else str(value))
