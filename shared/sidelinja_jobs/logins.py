@@ -105,13 +105,22 @@ def set_up_logins(conn: psycopg.Connection, job_types: Sequence[JobType], passwo
 
 
 def restrict_database(conn: psycopg.Connection) -> None:
-    """Take from PUBLIC what every new or cloned database gives it, and let our roles connect."""
-    database = sql.Identifier(conn.info.dbname)
+    """Take from PUBLIC what every new or cloned database gives it, and let our roles connect.
+
+    A login that has become another's shall not be able to leave anything: no temporary table, in no database, and no
+    large object.
+    """
+    open_databases = [name for (name,) in conn.execute(_SQL["other_databases_open_to_all"])]
     if conn.execute(_SQL["is_open_to_all"]).fetchone() == (True,):
-        conn.execute(sql.SQL("revoke connect, temporary on database {} from public").format(database))
+        open_databases.append(conn.info.dbname)
+    for name in open_databases:
+        conn.execute(sql.SQL("revoke connect, temporary on database {} from public").format(sql.Identifier(name)))
+    if conn.execute(_SQL["large_objects_are_open_to_all"]).fetchone() == (True,):
+        conn.execute(_SQL["close_large_objects"])
     shut_out = conn.execute(_SQL["roles_shut_out"], {"roles": [WORKERS, *FOLDERS]}).fetchall()
     if shut_out:
         roles = sql.SQL(", ").join(sql.Identifier(role) for (role,) in shut_out)
+        database = sql.Identifier(conn.info.dbname)
         conn.execute(sql.SQL("grant connect on database {} to {}").format(database, roles))
 
 

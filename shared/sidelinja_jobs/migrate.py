@@ -135,10 +135,7 @@ def _alone_on_server(dsn: str, wait_seconds: float) -> Iterator[psycopg.Connecti
     """A connection that holds the lock, in the maintenance database: roles belong to the whole server."""
     with _connect_when_ready(make_conninfo(dsn, dbname="postgres"), wait_seconds) as server:
         if not _one_value(server, "is_superuser"):
-            raise DatabaseUnreachableError(
-                f"{server.info.user} is no superuser, so it cannot set the passwords of other roles. "
-                "Next: set MIGRATE_DATABASE_URL to a superuser's address"
-            )
+            raise DatabaseUnreachableError(_no_superuser(server.info.user))
         _wait_for_lock(server, SERVER_LOCK)
         yield server
 
@@ -153,7 +150,7 @@ def _wait_for_lock(conn: psycopg.Connection, lock: dict[str, object]) -> None:
 
 
 def _connect_when_ready(dsn: str, wait_seconds: float) -> psycopg.Connection:
-    """Connect, trying again for a while; a refused password is told at once."""
+    """Connect, trying again for a while; a refused login is told at once."""
     deadline = time.monotonic() + wait_seconds
     is_told = False
     while True:
@@ -162,6 +159,8 @@ def _connect_when_ready(dsn: str, wait_seconds: float) -> psycopg.Connection:
         except psycopg.OperationalError as error:
             if "password authentication failed" in str(error):
                 raise DatabaseUnreachableError(_refused_password(dsn)) from error
+            if "permission denied for database" in str(error):
+                raise DatabaseUnreachableError(_no_superuser(conninfo_to_dict(dsn).get("user"))) from error
             if time.monotonic() > deadline:
                 raise DatabaseUnreachableError(
                     f"no database at {_place(dsn)} for {wait_seconds:g} s: {str(error).strip()}. Next: see"
@@ -171,6 +170,13 @@ def _connect_when_ready(dsn: str, wait_seconds: float) -> psycopg.Connection:
                 log.info("waiting for the database", place=_place(dsn))
                 is_told = True
             time.sleep(0.5)
+
+
+def _no_superuser(user: object) -> str:
+    return (
+        f"{user} is no superuser, so it cannot set the passwords of other roles. "
+        "Next: set MIGRATE_DATABASE_URL to a superuser's address"
+    )
 
 
 def _refused_password(dsn: str) -> str:

@@ -26,6 +26,22 @@ select version, name from public.schema_migrations
 select has_database_privilege('public', current_database(), 'connect')
     or has_database_privilege('public', current_database(), 'temporary')
 
+-- name: other_databases_open_to_all
+-- Those that every server has, where it holds nothing else beside this one; on a shared server they are not ours.
+select datname from pg_database
+ where datname in ('postgres', 'template1') and datname <> current_database() and datallowconn
+   and (has_database_privilege('public', datname, 'connect') or has_database_privilege('public', datname, 'temporary'))
+   and not exists (select from pg_database where not datistemplate and datname not in ('postgres', current_database()))
+ order by datname
+
+-- name: large_objects_are_open_to_all
+select has_function_privilege('public', 'lo_create(oid)', 'execute')
+    or has_function_privilege('public', 'lo_creat(integer)', 'execute')
+    or has_function_privilege('public', 'lo_from_bytea(oid, bytea)', 'execute')
+
+-- name: close_large_objects
+revoke execute on function lo_create(oid), lo_creat(integer), lo_from_bytea(oid, bytea) from public
+
 -- name: roles_shut_out
 select role
   from unnest(%(roles)s::text[]) as role

@@ -1,4 +1,9 @@
-"""Which tables and functions each role may use: what test_roles.py holds the database against."""
+"""Which tables and functions each role may use: what test_roles.py holds a database against, and test_stack_roles.py
+the one of the running stack, asked from its containers with their own secrets.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 TABLES = (
     "job_queue",
@@ -21,8 +26,15 @@ TABLES = (
     "event_delivery",
     "job_retention",
     "retention",
+    "job_origin",
+    "transcript_correction",
+    "api_token",
+    "job_hour_position",
+    "alert",
+    "alert_notice",
 )
-PRIVATE = frozenset({"admin_account", "admin_session"})  # passwords and sessions: by functions alone
+# Passwords, sessions, hashes of tokens, and how far the hours are counted: by functions alone.
+PRIVATE = frozenset({"admin_account", "admin_session", "api_token", "job_hour_position"})
 EVERY_TABLE = frozenset(TABLES) - PRIVATE
 QUEUE = frozenset({"job_queue"})
 OWN = frozenset({"job_schedule", "show"})  # what an operator writes by plain SQL
@@ -51,8 +63,10 @@ COLUMN = {"job_queue": "payload", "job_type": "role", "job_schedule": "payload",
     "show": "prompt", "watched_file": "job_id", "llm_call": "state",
     "admin_account": "role", "admin_session": "account", "audit_entry": "action", "job_hour": "completed",
     "event_epoch": "epoch", "event_sink": "kind", "event_delivery": "attempts", "job_retention": "job_type",
-    "retention": "next_at",
+    "retention": "next_at", "job_origin": "job_id", "transcript_correction": "job_id", "api_token": "name",
+    "job_hour_position": "largest_id", "alert": "name", "alert_notice": "channel",
 }  # fmt: skip
+OWN_TABLES = "select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'"
 
 FUNCTIONS = {
     "enqueue": {"enqueue_job", "enqueue_jobs"},
@@ -114,3 +128,60 @@ MAY_EXECUTE = {
     "reader": FUNCTIONS["look"] | {"event_sink_state", "is_event_sink_open"},
     "worker_test": FUNCTIONS["enqueue"] | FUNCTIONS["work"] | FUNCTIONS["transcribe"] | FUNCTIONS["ask"],
 }
+
+# What nobody needs: to make objects, to lift oneself, to reach files, programs, other sessions.
+LIFTS = (
+    "create table mine (a int)",
+    "create temporary table job_type (name text, role name)",
+    "create function claim_jobs() returns int language sql as 'select 1'",
+    "create schema mine",
+    "create role worker_other",
+    "set role jobbko_owner",
+    "set session authorization jobbko_owner",
+    "set session_replication_role = replica",
+    "alter table job_queue disable trigger all",
+    "drop trigger record_enqueue on job_queue",
+    "alter role jobbko_owner password 'x'",
+    "alter role current_user superuser",
+    "copy job_queue to program 'cat'",
+    "copy (select 1) to program 'cat'",
+    "copy (select 1) to '/tmp/left'",
+    "select pg_read_file('/etc/passwd')",
+    "select pg_read_binary_file('/run/secrets/superuser')",
+    "select pg_ls_dir('.')",
+    "select pg_stat_file('/etc/passwd')",
+    "select lo_import('/etc/passwd')",
+    "select lo_create(0)",
+    "select lo_creat(-1)",
+    "select lo_from_bytea(0, 'left')",
+    "select pg_reload_conf()",
+    "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'postgres'",
+    "select rolpassword from pg_authid",
+    "select stavalues1 from pg_statistic",
+    "create extension pg_trgm",
+    "create extension dblink",
+)
+
+OWN_FUNCTIONS = """
+    select p.oid::regprocedure::text as signature, proname as name, proowner::regrole::text as owner, prosecdef,
+           array_to_string(proconfig, '; ') as settings, prorettype = 'trigger'::regtype as is_trigger,
+           array(select argtype::regtype::text from unnest(proargtypes) as argtype) as arguments
+      from pg_proc as p where pronamespace = 'public'::regnamespace order by 1
+"""
+
+
+def calls_with_nulls(functions: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Name of each of OWN_FUNCTIONS that can be called -> a statement that calls it."""
+    return {
+        function["name"]: f"select {function['name']}({', '.join(f'null::{one}' for one in function['arguments'])})"
+        for function in functions
+        if not function["is_trigger"]
+    }
+
+
+def is_past_the_check(sqlstate: str | None, message: str) -> bool:
+    """Whether a statement that failed so was let through by PostgreSQL's check of rights.
+
+    Our own functions answer with the same SQLSTATE once they are inside.
+    """
+    return sqlstate != "42501" or not message.startswith("permission denied for")

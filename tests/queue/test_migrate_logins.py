@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from demo.embedded_postgres import EmbeddedPostgres
@@ -52,6 +53,23 @@ def test_a_new_secret_replaces_the_password(own_postgres: EmbeddedPostgres, tmp_
     assert can_log_in(dsn, "worker_test", "another")
     assert not can_log_in(dsn, "worker_test", passwords["worker_test"])
     assert can_log_in(dsn, "jobbko_operator", passwords["jobbko_operator"])
+
+
+def test_logins_are_kept_out_of_the_databases_that_every_server_has(
+    own_postgres: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    """Where they could leave temporary tables. Once others live on that server, it is not ours to close."""
+    passwords = write_secrets(tmp_path, [JOB_TYPE])
+    migrate(own_postgres.dsn("jobbko"), INIT, [JOB_TYPE], tmp_path)
+    for name in ("postgres", "template1"):
+        with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
+            psycopg.connect(own_postgres.dsn(name), user="worker_test", password=passwords["worker_test"])
+
+    with psycopg.connect(own_postgres.dsn("postgres"), autocommit=True) as conn:
+        conn.execute("create database of_others")
+        conn.execute("grant connect on database postgres to public")
+    migrate(own_postgres.dsn("jobbko"), INIT, [JOB_TYPE], tmp_path)
+    assert can_log_in(own_postgres.dsn("postgres"), "worker_test", passwords["worker_test"])
 
 
 def test_no_password_reaches_the_server(own_postgres: EmbeddedPostgres, tmp_path: Path) -> None:
