@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 AT_ONCE ?= -n 2 --dist loadfile --no-loadscope-reorder
 ARGS ?=
 
-.PHONY: help venv lock lock-check freeze fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip bench-queue bench-claim bench-notify bench-connections bench-api soak stack-soak bench-admin-live bench-admin clean
+.PHONY: help venv lock lock-check freeze fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip bench-queue bench-claim bench-notify bench-workers bench-api soak stack-soak bench-admin-live bench-admin clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## *' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -130,7 +130,7 @@ bench-claim: venv  ## what a claim costs in crowded tables, in time and pages (A
 bench-notify: venv  ## what NOTIFY costs eight clients that enqueue (ARGS="--rounds 9")
 	@$(BIN)/python bench/queue_notify.py $(ARGS)
 
-bench-connections: venv  ## what 100 workers cost one PostgreSQL: memory, statements, delay (ARGS="--workers 10"; 10 minutes)
+bench-workers: venv  ## what 100 workers cost one PostgreSQL: memory, statements, delay (ARGS="--workers 10")
 	@$(BIN)/python bench/connections.py $(ARGS)
 
 stack-soak: venv  ## the stack in containers under load and faults, every job accounted for (ARGS="--minutes 5")

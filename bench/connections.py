@@ -1,6 +1,6 @@
 """What many workers cost one PostgreSQL: memory, statements and CPU while they idle, how soon and fast they work.
 
-    make bench-connections ARGS="[--workers 10 --workers 100] [--seconds 30]"
+    make bench-workers ARGS="[--workers 10 --workers 100] [--seconds 30]"
 
 Real worker processes, two connections each, on an embedded PostgreSQL with the settings of compose.yaml and
 DB_CONNECTIONS raised to hold them. Memory of the server's processes is private memory, and for all of them together

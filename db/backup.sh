@@ -3,7 +3,7 @@
 # each table, counted by $1 (db/count_rows.sql) in the dump's own snapshot, in /tmp/backup.counts. Roles and passwords are
 # not in it: migrate makes them.
 set -euo pipefail
-PGPASSWORD=$(</run/secrets/superuser)
+PGPASSWORD=${PGPASSWORD:-$(</run/secrets/superuser)}
 export PGPASSWORD PGHOST=127.0.0.1 PGUSER=postgres PGDATABASE=jobbko
 
 coproc session { exec psql --no-psqlrc --quiet --tuples-only --no-align --set ON_ERROR_STOP=1; }

@@ -1,4 +1,4 @@
-select json_object_agg(name, rows order by name) from (
-    select oid::regclass::text as name,
-           (xpath('/row/count/text()', query_to_xml('select count(*) from ' || oid::regclass, false, true, '')))[1]::text::bigint as rows
-      from pg_class where relkind = 'r' and relnamespace in ('public'::regnamespace, 'stats'::regnamespace)) as tables;
+select 'select json_object_agg(name, rows order by name) from ('
+    || string_agg(format('select %L as name, count(*) as rows from %s', oid::regclass, oid::regclass), ' union all ')
+    || ') as tables'
+  from pg_class where relkind = 'r' and relnamespace in ('public'::regnamespace, 'stats'::regnamespace) \gexec

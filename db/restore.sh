@@ -2,9 +2,9 @@
 # Runs inside the database's container (`make restore`): the dump on standard input takes the place of the database,
 # which must hold no job. $1 = rows of each table, as db/backup.sh counted them; counted again by $2 they must be the same.
 set -euo pipefail
-PGPASSWORD=$(</run/secrets/superuser)
+PGPASSWORD=${PGPASSWORD:-$(</run/secrets/superuser)}
 export PGPASSWORD PGHOST=127.0.0.1 PGUSER=postgres
-sql() { psql --no-psqlrc --quiet --tuples-only --no-align --set ON_ERROR_STOP=1 --dbname "$1" --command "$2"; }
+sql() { psql --no-psqlrc --quiet --tuples-only --no-align --set ON_ERROR_STOP=1 --dbname "$1" <<<"$2"; }
 
 jobs=$(sql jobbko 'select count(*) from job_queue')
 if [[ $jobs != 0 ]]; then
