@@ -39,6 +39,12 @@ def test_a_click_and_the_enter_key_seek_and_the_line_that_plays_is_marked(browse
     audio.evaluate("audio => audio.pause()")
     assert page.url.endswith("/transcript"), "a click stays on the page"
 
+    page.locator("#l1 p").click()
+    wait_until(lambda: 2.5 <= audio.evaluate("audio => audio.currentTime") < 6, what="the audio at the line's words")
+    audio.evaluate("audio => audio.pause()")
+    page.locator("#l0 bdi").dblclick(position={"x": 8, "y": 8})
+    assert page.evaluate("getSelection().toString().trim()"), "words can be selected still"
+
     page.goto(f"/jobs/{transcript}/transcript#t=6.5")
     page.reload()
     page.locator("#l2[aria-current=true]").wait_for()

@@ -1,4 +1,4 @@
-// A transcript and its audio: a time that is clicked, or chosen by Enter, is played; the line that plays is marked.
+// A transcript and its audio: a line that is clicked, or whose time is chosen by Enter, is played and marked.
 // Without this script a time leads to the audio itself, at that place.
 "use strict";
 
@@ -44,10 +44,12 @@
   }
 
   list.addEventListener("click", (event) => {
-    const link = event.target.closest("a.seek");
-    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    seek(Number(link.closest("li").dataset.start), true);
+    const line = event.target.closest("li");
+    const isSelecting = event.detail > 1 || !document.getSelection().isCollapsed;
+    if (!line || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (event.target.closest("a.seek")) event.preventDefault();
+    else if (isSelecting) return; // words are marked, to be copied
+    seek(Number(line.dataset.start), true);
   });
   audio.addEventListener("timeupdate", mark);
   audio.addEventListener("seeked", mark);
