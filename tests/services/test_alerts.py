@@ -13,6 +13,7 @@ from typing import Any
 import prometheus_client
 import pytest
 
+from demo.embedded_postgres import EmbeddedPostgres
 from services.admin.alerts import desk
 from services.admin.alerts.channels import Alert, Channel, Mail, UntoldError, channels_of
 from services.admin.alerts.desk import AlertDesk
@@ -33,6 +34,7 @@ class Stack:
     """A desk with its receiver on a port of its own, as Prometheus meets it."""
 
     def __init__(self, database: Database, channels: list[Channel], repeat_seconds: float = 3600) -> None:
+        self.database = database
         self.stopping = threading.Event()
         settings = DatabaseSettings(url=database.dsn("jobbko_delivery"), password=None, timeout_seconds=5)
         self.desk = AlertDesk(settings, channels, self.stopping, repeat_seconds)
@@ -52,6 +54,9 @@ class Stack:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
+
+    def is_settled(self, statement: str) -> bool:
+        return bool(self.database.value(statement))
 
     def close(self) -> None:
         self.stopping.set()
@@ -199,6 +204,52 @@ def test_while_the_database_is_away_prometheus_is_asked_to_try_again(
     conn.execute("grant execute on function record_alerts to jobbko_delivery")
     assert stack.post(alert()) == 200
     wait_until(lambda: posts.taken)
+
+
+@pytest.fixture
+def own_stack(own_database: Database, posts: Posts) -> Iterator[Stack]:
+    """On a server that a test may stop."""
+    stack = Stack(own_database, channels_of(AlertSettings(webhook_url=posts.url, webhook_secret=SECRET), "/jobbko"))
+    yield stack
+    stack.close()
+
+
+def test_without_the_database_an_alert_is_told_all_the_same_and_once(
+    own_stack: Stack, own_postgres: EmbeddedPostgres, posts: Posts
+) -> None:
+    """That the database is away is what has to be told; so is the end, which the database never hears more of."""
+    own_postgres.stop()
+    away, came_back = alert("StateUnknown"), alert("NoWorker")
+    posts.statuses = [500]
+    assert own_stack.post(away, came_back) == 503
+    wait_until(lambda: len(posts.taken) == 2, 30)
+    own_postgres.start()
+    assert own_stack.post(away | {"endsAt": datetime.now(UTC).isoformat()}, came_back) == 200
+    wait_until(lambda: len(posts.taken) == 3, 30)
+    own_stack.post(came_back | {"endsAt": datetime.now(UTC).isoformat()})
+    wait_until(lambda: len(posts.taken) == 4, 30)
+
+    assert [(post["subject"], post["data"]["is_firing"]) for post in posts.taken[2:]] == [
+        ("StateUnknown", False), ("NoWorker", False),
+    ]  # fmt: skip
+    assert len({post["id"] for post in posts.taken}) == 4
+
+
+def test_what_the_database_had_told_is_not_told_again_without_it(
+    own_stack: Stack, own_postgres: EmbeddedPostgres, posts: Posts
+) -> None:
+    told = alert()
+    own_stack.post(told)
+    wait_until(lambda: posts.taken)
+    own_postgres.stop()
+    assert own_stack.post(told) == 503
+    assert own_stack.post(told | {"endsAt": datetime.now(UTC).isoformat()}) == 503
+    wait_until(lambda: len(posts.taken) == 2, 30)
+    own_postgres.start()
+    assert own_stack.post(told | {"endsAt": datetime.now(UTC).isoformat()}) == 200
+    wait_until(lambda: own_stack.is_settled("select is_over from alert_notice"), 30)
+
+    assert [post["data"]["is_firing"] for post in posts.taken] == [True, False]
 
 
 def test_mail_tells_all_alerts_of_a_moment_at_once(database: Database) -> None:
