@@ -2,7 +2,7 @@
 COMPOSE := docker compose
 ROLE ?= jobbko_operator
 
-.PHONY: up down logs ps psql password new-password reset-password key secret add backup restore stack
+.PHONY: up down logs ps psql password new-password reset-password key secret add backup restore stack sbom
 
 up:  ## build and start everything, wait until it is well (SCALE=3: that many whisper workers)
 	@$(COMPOSE) up --build --detach --wait $(if $(SCALE),--scale whisper=$(SCALE)) || \
@@ -78,3 +78,9 @@ STACK ?= jobbko
 stack:  ## deploy to a Docker Swarm what compose.yaml describes (STACK_FILES="compose.yaml mine.yaml"; see docs/scaling.md)
 	@$(COMPOSE) $(addprefix -f ,$(STACK_FILES)) config --format json | python3 -m services.admin.stack_file | \
 	  docker stack deploy --detach=true --resolve-image never -c - "$(STACK)"
+
+sbom:  ## write what is in each image that is built here, as CycloneDX, into the folder sbom/
+	@mkdir -p sbom; for image in $$($(COMPOSE) config --images | grep ^jobbko- | sort -u); do name=$${image%%:*}; \
+	  docker run --rm --interactive --network none --entrypoint python "$$image" - "$$name" "$${image#*:}" \
+	    <services/admin/sbom.py >"sbom/$$name.json"; \
+	  echo "sbom/$$name.json: $$(grep -c '"purl"' "sbom/$$name.json") components"; done
