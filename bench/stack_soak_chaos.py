@@ -17,7 +17,7 @@ MOST_REPLICAS = 3
 NOBODYS = "insert into job_queue (job_type, payload) values ('nobodys', '{}') returning id"
 # What a person does once the cause is gone; wrong payloads stay wrong.
 RETRY = """
-select count(*) from act_on_jobs('retry', array(
+select done from act_on_jobs('retry', array(
     select id from job_queue where status = 'error' and error_class not in ('bad_payload', 'cancelled')), '{error}')
 """
 BALLAST_BYTES = 8 << 30
