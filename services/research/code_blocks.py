@@ -14,6 +14,16 @@ _CODE = re.compile(
     r"|(?:SELECT|INSERT|UPDATE|DELETE|CREATE|FROM|WHERE) .*|[\w.\[\]'\"]+ (?:[-+*/]?=|:=|==) \S.*"
     r"|[\w.]+\(.*\)[;:]?|@\w+(?:\(.*\))?|<\/?\w+[^>]*>.*|#!.*|// .*|/\*.*"
 )
+# Whatever fits that holds one of these signs, or begins with one of these words; most lines do neither.
+_SIGNS = re.compile(r"[][(){}<>;:=$#@/]")
+_FIRST_WORD = re.compile(r"\w*")
+_WORDS = frozenset(
+    (
+        *("import", "from", "return", "raise", "yield", "assert", "pass", "break", "continue"),
+        *("sudo", "pip", "npm", "git", "docker", "curl", "cd", "apt", "make"),
+        *("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "FROM", "WHERE"),
+    )
+)
 _COPY = re.compile(r"(?:copy(?: code)?|copied!?|kopier(?: kode(?:n)?)?|kopiert!?)\Z", re.IGNORECASE)
 _LANGUAGE = re.compile(
     r"(?:python|py|java|javascript|js|typescript|ts|shell|bash|sh|zsh|console|terminal|sql|html|css|json"
@@ -51,7 +61,8 @@ def mark_code(lines: list[Line]) -> None:
 
 
 def _is_button(lines: list[Line], position: int) -> bool:
-    if _COPY.match(lines[position].text) is None or position + 1 >= len(lines):
+    text = lines[position].text
+    if text[:1] not in "cCkK" or _COPY.match(text) is None or position + 1 >= len(lines):
         return False
     above = lines[position - 1] if position else None
     return (above is not None and _LANGUAGE.match(above.text) is not None) or _is_code(lines[position + 1])
@@ -79,9 +90,14 @@ def _end(lines: list[Line], start: int, *, is_announced: bool) -> int:
 
 
 def _is_code(line: Line) -> bool:
-    if _SENTENCE.match(line.text) or len(line.text) > 400:
+    if not _may_be_code(line.source) or len(line.text) > 400 or _SENTENCE.match(line.text):
         return False
     return _CODE.fullmatch(line.source) is not None
+
+
+def _may_be_code(source: str) -> bool:
+    word = _FIRST_WORD.match(source)
+    return _SIGNS.search(source) is not None or (word is not None and word.group() in _WORDS)
 
 
 def _is_run(lines: list[Line]) -> bool:

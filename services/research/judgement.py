@@ -4,42 +4,32 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from services.research.wordings import (
-    CONSENT_THINGS,
-    CONTENTS,
-    HEADLINES,
-    NAV_WORDS,
-    PAGE_MATTERS,
-    SENTENCES,
-    STRONG,
-    WEAK,
-)
+from services.research.wordings import CONSENT_THINGS, CONSENT_WORDS, NAV_WORDS, NUMBERS, WORDINGS, Reading
 
 _EDGES = " \t.,:;!…«»“”„\"'|*_#–—-·•›‹→←↑↓>=/\\~^▾▼▲►▶★☆"
 _GLUED = re.compile("(?<=[a-zæøå0-9?])(?=[A-ZÆØÅ])")  # buttons whose line breaks got lost
+_GLUE = re.compile("[a-zæøå0-9?][A-ZÆØÅ]")
 _CRUMB_SIGNS = frozenset("›»>▸«‹")
 _CRUMBS = re.compile(r"\S +[›»>▸«‹] +(?=\S)")
 _LONGEST_STEP, _LEAST_BARS = 4, 3  # words; signs between entries
 _DIGIT = re.compile(r"\d")
+_ALIKE = str.maketrans("123456789", "000000000")
+_SPOKEN_NUMBER = re.compile("|".join(rf"{number}(?<!\d{number})(?!\d)" for number in sorted(NUMBERS)))
 _CAPITAL = re.compile(" [A-ZÆØÅ]")
 _CAPITALS = re.compile("(?<! på)(?<! til)(?<! via)(?<! on)(?<! to)(?<! by) (?=[A-ZÆØÅ])")
 _SIGNS = re.compile("[\u2190-\u2bff─-╿\U0001f000-\U0001faff\ufe0f\u200d]+")
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
-_SPACE = re.compile(r"\s+")
 _SEPARATORS = re.compile(r"\s*[|•·›»>▸/⁄<]\s+|\s+[|•·›»/–]\s*|\t+|\s{2,}")
+_MAY_SEPARATE = re.compile(r"[|•·›»>▸/⁄<–\t]|\s\s")
 _CLOSING = "»”\"')"
 _ENDS_OF_SENTENCES, _MARKS = frozenset(".!?:…"), frozenset("!?")
 _DIGITS = re.compile(r"[\d\s.,:k%/+-]+\Z")
-_CONSENT_CORE = (
-    *("cookie", "informasjonskaps", "samtykk", "consent", "godta", "godtek", "personvern", "personopplysning"),
-    *("privacy", "partner", "kakor", "kapsl"),
-)
 _LONGEST_JUDGED, _LONGEST_FOLDED = 560, 2000  # no wording of a page is longer than the first
 _LEAST_SENTENCE_WORDS = 5
 _LONG_LINE = 100
 _LEAST_CONSENT_WORDS = 2
 _MENU_ITEMS = 2
-_LONGEST_MENU = 200
+_LONGEST_MENU, _LONGEST_ENTRY, _MOST_BLANKS = 200, 40, 5
 
 
 class Judgement(NamedTuple):
@@ -57,11 +47,13 @@ class Judgement(NamedTuple):
 
 def fold(text: str) -> str:
     """Lower case, one blank between words, no signs at the ends and no pictures."""
+    if text.isdecimal():
+        return text
     folded = text.casefold()
     if not folded.isascii():
         folded = _SIGNS.sub(" ", folded)
     if "  " in folded or "\t" in folded:
-        folded = _SPACE.sub(" ", folded)
+        folded = " ".join(folded.split())
     folded = folded.strip(_EDGES)
     if folded[:1] in "([" and folded[-1:] in ")]":
         folded = folded[1:-1].strip(_EDGES)
@@ -76,7 +68,8 @@ def judge(text: str) -> Judgement:
 def forget() -> None:
     """Lets go of what was judged: one paste's lines are of no use for the next."""
     _judge_short.cache_clear()
-    judge_entry.cache_clear()
+    _judge_alike.cache_clear()
+    _read_entry.cache_clear()
 
 
 def _judge_long(text: str) -> Judgement:
@@ -86,6 +79,18 @@ def _judge_long(text: str) -> Judgement:
 
 @lru_cache(maxsize=65536)  # more than a paste may have lines
 def _judge_short(text: str) -> Judgement:
+    """Numbers of which no wording speaks are all alike: what is said of one row of a table holds for the next."""
+    if not _DIGIT.search(text) or _SPOKEN_NUMBER.search(text):
+        return _judge_words(text)
+    return Judgement(fold(text), *_judge_alike(text.translate(_ALIKE))[1:])
+
+
+@lru_cache(maxsize=16384)
+def _judge_alike(text: str) -> Judgement:
+    return _judge_words(text)
+
+
+def _judge_words(text: str) -> Judgement:
     folded = fold(text)
     words = folded.count(" ") + 1
     ends = _ends(text)
@@ -97,16 +102,18 @@ def _judge_short(text: str) -> Judgement:
     if text[:1] in "«“" and text[-1:] in "»”" and words > 5:
         return Judgement(folded, is_sentence=is_sentence)  # somebody's words, whatever they are
     is_spoken = words >= 5 and _ends_fully(text)
-    family = (SENTENCES if is_spoken else STRONG).family_of(folded)
-    consent = _consent_words(folded) if len(folded) > 25 else 0
+    reading = WORDINGS.read(folded)
+    family = reading.spoken if is_spoken else reading.strong
+    consent = _consent_words(folded) if reading.may_ask_consent and len(folded) > 25 else 0
     if family is not None:
-        section = _section_of(folded)
-        return Judgement(folded, family, True, is_sentence, section, consent_words=consent)
-    section = None if ends and not text.rstrip().endswith(":") else _section_of(folded)
-    if ":" not in text and _is_labels(text):
+        return Judgement(folded, family, True, is_sentence, reading.section, consent_words=consent)
+    section = None if ends and not text.rstrip().endswith(":") else reading.section
+    # Entries are made of the line's own words; but where it stands in brackets, that is seen of the whole line alone.
+    is_hinted = reading.is_hinted or "(" in text or "[" in text
+    if ":" not in text and _is_labels(text, is_hinted=is_hinted):
         return Judgement(folded, "labels", True, is_sentence)
-    weak = None if is_spoken else WEAK.family_of(folded)
-    is_menu = not is_spoken and is_menu_line(text)
+    weak = None if is_spoken else reading.weak
+    is_menu = not is_spoken and _is_menu(text, is_hinted=is_hinted)
     name = weak or ("navigation" if is_menu else None)
     return Judgement(folded, name, False, is_sentence, section, is_menu, consent_words=consent)
 
@@ -124,24 +131,14 @@ def _ends_fully(text: str) -> bool:
     return end[-1:] in _MARKS or (len(end) == 2 and end[1] == "." and end[0] != ".")
 
 
-def _section_of(folded: str) -> str | None:
-    if len(folded) > 60:
-        return None
-    if HEADLINES.match(folded):
-        return "headlines"
-    if CONTENTS.match(folded):
-        return "contents"
-    return "page matters" if PAGE_MATTERS.match(folded) else None
-
-
 def _consent_words(folded: str) -> int:
     """How many different things that a request for consent speaks of stand in the text."""
-    if not any(word in folded for word in _CONSENT_CORE):
+    if not any(word in folded for word in CONSENT_WORDS):
         return 0
     return len({found.lastindex for found in CONSENT_THINGS.finditer(folded)})
 
 
-def is_menu_line(text: str) -> bool:
+def _is_menu(text: str, *, is_hinted: bool) -> bool:
     """Whether a line is a row of menu entries: short, most of them words that menus have."""
     if len(text) > _LONGEST_MENU:
         return False
@@ -150,13 +147,13 @@ def is_menu_line(text: str) -> bool:
     steps = text.split(" / ")
     if len(steps) > _MENU_ITEMS and all(0 < len(step.split()) <= _LONGEST_STEP for step in steps):
         return True
-    entries = [entry for entry in map(fold, _SEPARATORS.split(text)) if entry] if _SEPARATORS.search(text) else [text]
-    if len(entries) == 1 and len(glued := _GLUED.split(text)) > 1:
-        entries = [entry for entry in map(fold, glued) if entry]
+    entries = _entries(text)
     if len(entries) > _MENU_ITEMS - 1:
-        known = sum(1 for entry in entries if entry in NAV_WORDS or (not entry.isdecimal() and judge_entry(entry)))
+        if any(entry.count(" ") >= _MOST_BLANKS for entry in entries):
+            return False
+        known = sum(1 for entry in entries if not entry.isdecimal() and _is_known(entry, is_hinted=is_hinted))
         least = 1 if text.count(" | ") >= _LEAST_BARS and not _DIGIT.search(text) else max(2, 0.4 * len(entries))
-        return known >= least and all(entry.count(" ") < 5 for entry in entries)
+        return known >= least
     words = text.split()
     if not words:
         return False
@@ -167,12 +164,28 @@ def is_menu_line(text: str) -> bool:
     return sum(1 for word in words if fold(word) in NAV_WORDS) >= 0.6 * len(words)
 
 
-def _is_labels(text: str) -> bool:
+def _entries(text: str) -> list[str]:
+    """The entries of a row, folded; a line that is none stays as it is."""
+    entries = [text]
+    if _MAY_SEPARATE.search(text) and len(cells := _SEPARATORS.split(text)) > 1:
+        entries = [entry for entry in map(fold, cells) if entry]
+    if len(entries) == 1 and _is_glued(text):
+        entries = [entry for entry in map(fold, _GLUED.split(text)) if entry]
+    return entries
+
+
+def _is_labels(text: str, *, is_hinted: bool) -> bool:
     """Whether a line is two or more buttons whose line breaks got lost."""
     if len(text) > _LONGEST_MENU:
         return False
-    splits = [split for split, marks in ((_GLUED, _GLUED.search(text)), (_CAPITALS, _is_capitalised(text))) if marks]
-    return any(_are_labels([part for part in map(fold, split.split(text)) if part]) for split in splits)
+    splits = [split for split, is_tried in ((_GLUED, _is_glued(text)), (_CAPITALS, _is_capitalised(text))) if is_tried]
+    return any(
+        _are_labels([part for part in map(fold, split.split(text)) if part], is_hinted=is_hinted) for split in splits
+    )
+
+
+def _is_glued(text: str) -> bool:
+    return _GLUE.search(text) is not None
 
 
 def _is_capitalised(text: str) -> bool:
@@ -181,20 +194,28 @@ def _is_capitalised(text: str) -> bool:
     return words > 0 and 4 * len(_CAPITAL.findall(text)) >= words
 
 
-def _are_labels(parts: list[str]) -> bool:
+def _are_labels(parts: list[str], *, is_hinted: bool) -> bool:
     if len(parts) < 2:
         return False
-    strong = sum(1 for part in parts if STRONG.family_of(part))
-    known = sum(1 for part in parts if part in NAV_WORDS or judge_entry(part))
-    return strong >= max(1, 0.4 * len(parts)) and known >= 0.6 * len(parts)
+    strong, least = 0, max(1, 0.4 * len(parts))
+    for left, part in zip(range(len(parts), 0, -1), parts, strict=True):
+        if strong + left < least:
+            return False
+        strong += _read_entry(part, is_hinted).strong is not None
+    return strong >= least and sum(_is_known(part, is_hinted=is_hinted) for part in parts) >= 0.6 * len(parts)
 
 
 @lru_cache(maxsize=16384)
-def judge_entry(entry: str) -> bool:
+def _read_entry(entry: str, is_hinted: bool) -> Reading:
+    return WORDINGS.read(entry, is_hinted=is_hinted)
+
+
+def _is_known(entry: str, *, is_hinted: bool) -> bool:
     """Whether one entry of a row is itself a label of a page."""
-    if len(entry) > 40:
-        return False
-    return bool(STRONG.family_of(entry) or WEAK.family_of(entry))
+    if entry in NAV_WORDS:
+        return True
+    reading = _read_entry(entry, is_hinted)
+    return len(entry) <= _LONGEST_ENTRY and (reading.strong or reading.weak) is not None
 
 
 def is_consent(judgement: Judgement) -> bool:

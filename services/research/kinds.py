@@ -3,6 +3,8 @@
 import re
 from typing import Literal
 
+from openrouter_client.pattern_parts import holds, needed
+
 PasteKind = Literal["html", "fragment", "markdown", "plain", "pdf"]
 
 _HEAD = 4000  # characters that are looked at for the start of a page
@@ -17,7 +19,7 @@ _CLOSING_TAG = re.compile(r"</[a-z][a-z0-9]*\s*>", re.IGNORECASE)
 _LEAST_TAGS = 2
 # Signs of Markdown. Two of them make it: each for itself stands in texts that are none.
 _MARKDOWN_SIGNS = tuple(
-    re.compile(pattern, re.MULTILINE)
+    (needed(pattern), re.compile(pattern, re.MULTILINE))
     for pattern in (
         r"\A\s*---\n(?:[\w-]+:.*\n|[ \t]+.*\n){1,60}---\n",
         r"(?:\A|\n\n)#{1,6} \S",
@@ -51,7 +53,7 @@ def kind_of_text(text: str) -> PasteKind:
     if "\f" in text.strip():
         return "pdf"
     sample = text[:_SAMPLE]
-    if sum(1 for sign in _MARKDOWN_SIGNS if sign.search(sample)) >= _LEAST_SIGNS:
+    if sum(1 for needs, sign in _MARKDOWN_SIGNS if holds(needs, sample) and sign.search(sample)) >= _LEAST_SIGNS:
         return "markdown"
     broken = _BROKEN_WORD.finditer(sample)
     if sum(1 for _ in zip(range(_LEAST_BROKEN_WORDS), broken, strict=False)) == _LEAST_BROKEN_WORDS:

@@ -54,17 +54,15 @@ def _raw_lines(rows: Iterable[str], read: Reading) -> Iterator[Line]:
             page += 1
             has_gap = True
             row = row.replace("\f", "")
+        if not row and not fence:
+            has_gap = True
+            continue
         text, changes = read(row)
         stripped = text.strip()
         if fence:
             if stripped.startswith(fence) and not stripped.strip(fence[0]):
                 fence = ""
-                line = Line(number, row.strip(), "", "code", page=page)
-                line.remove("fence")
-            else:
-                line = Line(number, row.strip("\f\n\r"), text.rstrip(), "code", has_gap=has_gap, page=page)
-                line.changes = tuple(changes)
-            yield line
+            yield _fenced(Line(number, row, text, "code", has_gap=has_gap, page=page), changes, is_end=not fence)
             has_gap = False
             continue
         if not stripped:
@@ -75,8 +73,7 @@ def _raw_lines(rows: Iterable[str], read: Reading) -> Iterator[Line]:
                 yield line
             continue
         line = Line(number, row.strip(), stripped, has_gap=has_gap, page=page)
-        if changes:
-            line.changes = tuple(changes)
+        line.changes = tuple(changes)
         if text[0] in " \t":
             line.indent = len(text.expandtabs(4)) - len(text.expandtabs(4).lstrip())
         if stripped[0] in "`~" and (found := FENCE.match(stripped)):
@@ -85,6 +82,16 @@ def _raw_lines(rows: Iterable[str], read: Reading) -> Iterator[Line]:
             line.remove("fence")
         yield line
         has_gap = bool(fence)
+
+
+def _fenced(line: Line, changes: list[str], *, is_end: bool) -> Line:
+    """A line below a fence, with its indentation; the fence that ends it goes."""
+    if is_end:
+        line.source, line.text, line.has_gap = line.source.strip(), "", False
+        line.remove("fence")
+    else:
+        line.source, line.text, line.changes = line.source.strip("\f\n\r"), line.text.rstrip(), tuple(changes)
+    return line
 
 
 def arrange(lines: Iterable[Line]) -> list[Line]:

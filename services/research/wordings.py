@@ -1,29 +1,32 @@
 """The families of wording in wordings.toml, made ready to be asked.
 
-Read once at import. A line is held only against the patterns that can begin as it does, and against those that begin
-with anything where it holds a word that they need; most are held against none.
+Read once at import. A line is held only against the patterns that can begin as it does, and against those for which one
+of its words is a hint; most lines are held against none.
 """
 
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from openrouter_client.pattern_parts import Needs, alternatives, elements, holds, may_be_absent, needed
 from services.research.beginnings import LENGTH, beginnings
 from services.research.hints import Hints
 
 _FILE = Path(__file__).with_name("wordings.toml")
-_LABEL_END = r"(?: ?[:|–-])?(?: ?\(.{0,30}\)?)?\Z"
-_DIGIT = re.compile(r"\d")
-_CONTENTS_END = r"(?: ?\[?(?:skjul|gøym|hide|vis|show)\]?)?\Z"
+_LABEL_END = r"(?: ?[:|–-])?(?: ?\(.{0,30}\)?)?"
+_CONTENTS_END = r"(?: ?\[?(?:skjul|gøym|hide|vis|show)\]?)?"
+_SECTIONS = (("headlines", _LABEL_END), ("contents", _CONTENTS_END), ("page matters", _LABEL_END))
+_LONGEST_SECTION = 60
+_DIGIT, _NUMBER = re.compile(r"\d"), re.compile(r"\d+")
+_NO_NUMBER = re.compile(r"\\.|\{[\d,]+\}|\[[^]]*\]")
+_MOST_REMEMBERED = 16_384  # beginnings of lines, and sets of hints
 
-
-_Numbered = tuple[int, re.Pattern[str]]  # number of a family, and a wording of it
-_compile, _beginnings, _needed = cache(re.compile), cache(beginnings), cache(needed)  # families are asked twice
+_Candidate = tuple[int, Needs, re.Pattern[str]]  # number of a family, what a wording of it needs, the wording
+_compile = cache(re.compile)
 
 
 @dataclass(frozen=True)
@@ -31,64 +34,106 @@ class Family:
     """Wordings of one purpose."""
 
     name: str
+    use: str  # labels, sentences, weak or section
     longest: int  # characters of a line that may be worded so
     parts: tuple[str, ...]
 
 
-class Wordings:
-    """Several families; the first that fits a line counts."""
+class Reading(NamedTuple):
+    """What a line is worded as: the first family of each use that fits, or None."""
 
-    def __init__(self, families: Iterable[Family]) -> None:
+    strong: str | None = None  # for a line that is no sentence
+    spoken: str | None = None  # for a sentence, too
+    weak: str | None = None
+    section: str | None = None  # what stands below it
+    may_ask_consent: bool = False  # a word stands there without which nobody asks
+    is_hinted: bool = True  # a word stands there that some wordings need
+
+
+_NOTHING = tuple(
+    tuple(Reading(may_ask_consent=asks, is_hinted=hinted) for hinted in (False, True)) for asks in (False, True)
+)
+_FIELDS = {"labels": ("strong",), "sentences": ("strong", "spoken"), "weak": ("weak",), "section": ("section",)}
+
+
+class Wordings:
+    """Families, in the order in which the first that fits counts."""
+
+    def __init__(self, families: Iterable[Family], consent_words: Iterable[str] = ()) -> None:
         self.families = tuple(families)
         self.longest = max(family.longest for family in self.families)
-        self._anywhere: list[tuple[int, Needs, re.Pattern[str]]] = []  # those that begin with anything
-        self._numeric: list[_Numbered] = []  # of them, those that need a digit and no word
+        self._begun: dict[str, list[_Candidate]] = {}  # beginning -> wordings
+        self._hinted: list[_Candidate] = []  # wordings that begin with anything, or with a digit
+        hints: list[tuple[int, Iterable[str]]] = []
+        numeric: list[_Candidate] = []
         begun: dict[tuple[int, frozenset[str]], list[str]] = {}
-        words: set[str] = set()
         for number, part in self.parts():
-            begins, needs = _beginnings(part), _needed(part)
-            if "" not in begins:
+            begins, needs = beginnings(part), needed(part)
+            if all(begin and not begin[0].isdecimal() for begin in begins):
                 begun.setdefault((number, begins), []).append(part)
             elif needs:
-                self._anywhere.append((number, needs, _compile(part)))
-                words |= needs[0]
+                hints.append((len(self._hinted), _likeliest(needs)))
+                self._hinted.append((number, needs, _compile(part)))
             else:
-                self._numeric.append((number, _numeric(part)))
-        self._hints = Hints(words)
-        self._begun: dict[str, list[tuple[int, str]]] = {}  # beginning -> families and patterns
+                numeric.append((number, (), _numeric(part)))
         for (number, begins), parts in begun.items():
-            for beginning in begins:
-                self._begun.setdefault(beginning, []).append((number, "|".join(parts)))
-        self._compiled: dict[str, list[_Numbered]] = {}  # when a line first begins so
+            for begin in begins:
+                self._begun.setdefault(begin, []).append((number, (), _compile("|".join(parts))))
+        self._consent = 1 << len(self._hinted)
+        self._hints = Hints([*hints, (len(self._hinted), consent_words)])
+        self._numeric = tuple(numeric)  # those that need a digit, and neither a word nor a beginning
+        self._beginning_with = lru_cache(_MOST_REMEMBERED)(self._find_begun)
+        self._hinted_at_by = lru_cache(_MOST_REMEMBERED)(self._find_hinted)
 
     def parts(self) -> Iterator[tuple[int, str]]:
         """Number of the family and pattern, of each alternative of each pattern."""
         return ((number, part) for number, family in enumerate(self.families) for part in family.parts)
 
-    def family_of(self, folded: str) -> str | None:
-        """The family that a folded line is worded as, or None."""
+    def read(self, folded: str, *, is_hinted: bool = True) -> Reading:
+        """What a folded line is worded as; `is_hinted`: whether a word of it may be a hint."""
+        hints = self._hints_of(folded) if is_hinted else 0
+        nothing = _NOTHING[hints & self._consent != 0][hints != 0]
         if len(folded) > self.longest:
-            return None
-        begins = folded[:LENGTH]
-        if begins not in self._compiled:
-            self._compiled[begins] = self._patterns(begins)
-        numbers = [number for number, pattern in self._compiled[begins] if pattern.fullmatch(folded)]
-        if any(map(self._hints.__getitem__, folded.split(" "))):
-            numbers += [
-                number
-                for number, needs, pattern in self._anywhere
-                if holds(needs, folded) and pattern.fullmatch(folded)
-            ]
-        if self._numeric and _DIGIT.search(folded):
-            numbers += [number for number, pattern in self._numeric if pattern.fullmatch(folded)]
-        if not numbers:
-            return None
-        family = self.families[min(numbers)]
-        return family.name if len(folded) <= family.longest else None
+            return nothing
+        candidates = self._numeric if _DIGIT.search(folded) else ()
+        if not folded[:1].isdecimal():
+            candidates += self._beginning_with(folded[:LENGTH])
+        if hints:
+            candidates += self._hinted_at_by(hints)
+        if not candidates:
+            return nothing
+        found = [
+            number
+            for number, needs, pattern in candidates
+            if (not needs or holds(needs, folded)) and pattern.fullmatch(folded)
+        ]
+        return self._told(found, len(folded), nothing) if found else nothing
 
-    def _patterns(self, begins: str) -> list[_Numbered]:
-        fitting = (self._begun.get(begins[:length], ()) for length in range(1, len(begins) + 1))
-        return [(number, _compile(pattern)) for pairs in fitting for number, pattern in pairs]
+    def _hints_of(self, folded: str) -> int:
+        hints = 0
+        for bits in map(self._hints.__getitem__, folded.split(" ")):
+            hints |= bits
+        return hints
+
+    def _find_begun(self, begins: str) -> tuple[_Candidate, ...]:
+        ways = (self._begun.get(begins[:length], ()) for length in range(1, len(begins) + 1))
+        return tuple(candidate for candidates in ways for candidate in candidates)
+
+    def _find_hinted(self, hints: int) -> tuple[_Candidate, ...]:
+        return tuple(candidate for place, candidate in enumerate(self._hinted) if hints >> place & 1)
+
+    def _told(self, found: Iterable[int], length: int, nothing: Reading) -> Reading:
+        told: dict[str, Any] = {}
+        for number in sorted(found):
+            family = self.families[number]
+            for field in _FIELDS[family.use]:
+                told.setdefault(field, family.name if length <= family.longest else None)
+        return nothing._replace(**told)
+
+
+def _likeliest(needs: Needs) -> Iterable[str]:
+    """Of what a pattern needs, what is likeliest to be missing; a number is not, in a table."""
+    return next((words for words in needs if not any(map(str.isdecimal, words))), needs[0])
 
 
 def _numeric(part: str) -> re.Pattern[str]:
@@ -96,7 +141,7 @@ def _numeric(part: str) -> re.Pattern[str]:
         raise ValueError(
             f"{_FILE.name}: {part!r} fits lines without a word or digit of its own. Next: make it need one"
         )
-    return re.compile(part)
+    return _compile(part)
 
 
 def _read() -> dict[str, Any]:
@@ -106,27 +151,28 @@ def _read() -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def _families(told: dict[str, Any], *uses: str) -> list[Family]:
-    return [
-        Family(
-            row["name"], row["longest"], tuple(part for pattern in row["patterns"] for part in alternatives(pattern))
-        )
-        for use in uses
-        for row in told["family"]
-        if row["use"] == use
-    ]
+def _families(told: dict[str, Any]) -> Iterator[Family]:
+    for use in ("labels", "sentences", "weak"):
+        for row in told["family"]:
+            if row["use"] == use:
+                yield Family(row["name"], use, row["longest"], tuple(_parts(row["patterns"])))
+    for name, end in _SECTIONS:
+        parts = _parts(told["section"][name.replace(" ", "_")]["patterns"])
+        yield Family(name, "section", _LONGEST_SECTION, tuple(part + end for part in parts))
 
 
-def _section(told: dict[str, Any], name: str, end: str) -> re.Pattern[str]:
-    return re.compile(f"(?:{'|'.join(told['section'][name]['patterns'])}){end}")
+def _parts(patterns: Iterable[str]) -> Iterator[str]:
+    return (part for pattern in patterns for part in alternatives(pattern))
+
+
+def _numbers(parts: Iterable[str]) -> frozenset[str]:
+    """The numbers that patterns name; 5 and 6 of `(?:5|6) stars`, none of `\\d{2}`."""
+    return frozenset(number for part in parts for number in _NUMBER.findall(_NO_NUMBER.sub("", part)))
 
 
 _TOLD = _read()
-SENTENCES = Wordings(_families(_TOLD, "sentences"))
-STRONG = Wordings(_families(_TOLD, "labels", "sentences"))
-WEAK = Wordings(_families(_TOLD, "weak"))
-HEADLINES = _section(_TOLD, "headlines", _LABEL_END)
-PAGE_MATTERS = _section(_TOLD, "page_matters", _LABEL_END)
-CONTENTS = _section(_TOLD, "contents", _CONTENTS_END)
-NAV_WORDS = frozenset(_TOLD["menu"]["words"].split())
+CONSENT_WORDS: tuple[str, ...] = tuple(_TOLD["consent"]["words"])
 CONSENT_THINGS = re.compile("|".join(_TOLD["consent"]["things"]))
+WORDINGS = Wordings(_families(_TOLD), CONSENT_WORDS)
+NUMBERS = _numbers(part for _, part in WORDINGS.parts())
+NAV_WORDS = frozenset(_TOLD["menu"]["words"].split())

@@ -14,8 +14,8 @@ from services.research.judgement import fold
 
 PATTERNS = [address for _, address in _ADDRESSES]
 compiled = cache(re.compile)
-LETTERS = st.characters(codec="latin-1")
-WORDINGS = {part for families in (wordings.STRONG, wordings.WEAK) for _, part in families.parts()}
+LETTERS = st.characters(max_codepoint=0x2100)  # Latin letters, and signs of print
+WORDINGS = sorted({part for _, part in wordings.WORDINGS.parts()})
 
 
 @pytest.mark.parametrize(
@@ -61,16 +61,20 @@ def test_a_line_that_is_worded_as_a_pages_own_is_found_as_such() -> None:
     """Whatever looking only at likely lines saves, nothing that fits a pattern is missed."""
 
     @settings(max_examples=150, deadline=None, database=None)
-    @given(
-        st.sampled_from(sorted(WORDINGS)).flatmap(lambda part: st.from_regex(part, fullmatch=True, alphabet=LETTERS))
-    )
+    @given(st.sampled_from(WORDINGS).flatmap(lambda part: st.from_regex(part, fullmatch=True, alphabet=LETTERS)))
     def check(text: str) -> None:
         folded = fold(text)
-        for families in (wordings.STRONG, wordings.WEAK):
-            fitting = [number for number, part in families.parts() if compiled(part).fullmatch(folded)]
-            wanted = families.families[min(fitting)] if fitting else None
-            is_short = wanted is not None and len(folded) <= wanted.longest
-            assert families.family_of(folded) == (wanted.name if wanted and is_short else None)
+        reading, read = wordings.WORDINGS.read(folded), wordings.WORDINGS.families
+        fitting = sorted({number for number, part in wordings.WORDINGS.parts() if compiled(part).fullmatch(folded)})
+        for told, uses in (
+            (reading.strong, ("labels", "sentences")),
+            (reading.spoken, ("sentences",)),
+            (reading.weak, ("weak",)),
+            (reading.section, ("section",)),
+        ):
+            wanted = next((read[number] for number in fitting if read[number].use in uses), None)
+            assert told == (wanted.name if wanted and len(folded) <= wanted.longest else None)
+        assert reading.may_ask_consent == any(word in folded for word in wordings.CONSENT_WORDS)
 
     check()
 
