@@ -79,7 +79,7 @@ def show_gauges(settings: AdminSettings) -> None:
     """
     if not settings.metrics_port:
         return
-    REGISTRY.register(QueueGauges(settings))
+    REGISTRY.register(QueueGauges(settings, settings.media_root))
     try:
         serve_metrics(settings.metrics_port, settings.metrics_host)
     except OSError as error:

@@ -59,12 +59,12 @@ _OF_TABLES = {
 class QueueGauges(Collector):
     """Asks the database when Prometheus scrapes; scrapes come in threads, one of which asks at a time.
 
-    `disk` is a path on the disk whose free bytes are told: inside a container, / lies where named volumes lie.
+    `media` is a folder that may lie on a disk of its own. Inside a container, / lies where named volumes lie.
     """
 
-    def __init__(self, settings: DatabaseSettings, disk: Path = Path("/")) -> None:
+    def __init__(self, settings: DatabaseSettings, media: Path | None = None) -> None:
         self._link = Link(lambda: connect(settings, name="jobbko gauges"), lambda: None)
-        self._disk = disk
+        self._folders = {"volumes": Path("/")} | ({"media": media} if media else {})
         self._lock = threading.Lock()
         self._kept: list[Metric] = []
         self._kept_until = 0.0
@@ -84,8 +84,7 @@ class QueueGauges(Collector):
             errors = CounterMetricFamily("jobqueue_collect_errors_total", "Times that the database told nothing")
             errors.add_metric([], self._errors)
             yield errors
-        yield _gauge("jobqueue_disk_free_bytes", "Free space where the volumes lie", shutil.disk_usage(self._disk).free)
-        yield _gauge("jobqueue_disk_size_bytes", "Size of that disk", shutil.disk_usage(self._disk).total)
+        yield from _disks(self._folders)
 
     def close(self) -> None:
         """Lets the connection go; the next scrape opens another."""
@@ -134,6 +133,25 @@ def _metrics(found: dict[str, list[Row]]) -> Iterator[Metric]:
     yield _gauge(
         "openrouter_day_spent_usd", "Taken from today's budget (UTC) by all job types", spending["day_spent_usd"]
     )
+
+
+def _disks(folders: dict[str, Path]) -> Iterator[Metric]:
+    """Each disk once. Overlays hide which one a folder is on, so two of one size and filling are taken for one."""
+    free = GaugeMetricFamily("jobqueue_disk_free_bytes", "Free space where volumes and media lie", labels=["disk"])
+    size = GaugeMetricFamily("jobqueue_disk_size_bytes", "Size of that disk", labels=["disk"])
+    told: list[tuple[int, int]] = []
+    for name, folder in folders.items():
+        try:
+            usage = shutil.disk_usage(folder)
+        except OSError:
+            continue  # not mounted: whoever needs it says so
+        if any(usage.total == total and abs(usage.free - left) < total / 100 for total, left in told):
+            continue
+        told.append((usage.total, usage.free))
+        free.add_metric([name], usage.free)
+        size.add_metric([name], usage.total)
+    yield free
+    yield size
 
 
 def _families(columns: dict[str, tuple[str, str]], rows: list[Row], label: str, key: str) -> Iterator[Metric]:

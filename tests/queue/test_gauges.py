@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,9 +26,9 @@ def _always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 class Scrapes:
     """What Prometheus would read."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, media: Path | None = None) -> None:
         self._registry = CollectorRegistry()
-        self.gauges = QueueGauges(DatabaseSettings(url=dsn, password=None, timeout_seconds=2))
+        self.gauges = QueueGauges(DatabaseSettings(url=dsn, password=None, timeout_seconds=2), media)
         self._registry.register(self.gauges)
 
     def __call__(self, name: str, **labels: str) -> float | None:
@@ -118,8 +119,26 @@ def test_the_database_itself_is_measured(database: Database, scrape: Scrapes) ->
     assert (scrape("jobqueue_table_size_bytes", table="job_queue") or 0) > 0
     assert scrape("jobqueue_table_dead_rows", table="stats.day") is not None
     assert scrape("jobqueue_database_schema_version") == database.value("select max(version) from schema_migrations")
-    assert (scrape("jobqueue_disk_size_bytes") or 0) > (scrape("jobqueue_disk_free_bytes") or 0) > 0
     assert scrape("openrouter_day_spent_usd") == 0
+
+
+@pytest.mark.parametrize(
+    ("media", "disks"),
+    [(None, ["volumes"]), ("/", ["volumes"]), ("/dev/shm", ["volumes", "media"]), ("/unmounted", ["volumes"])],  # noqa: S108
+)
+def test_each_disk_is_told_once(database: Database, media: str | None, disks: list[str]) -> None:
+    """The media folder may lie on a disk of its own, which fills by itself."""
+    scrape = Scrapes(database.dsn("metrics"), Path(media) if media else None)
+    found = [
+        disk
+        for disk in ("volumes", "media")
+        if (scrape("jobqueue_disk_size_bytes", disk=disk) or 0)
+        >= (scrape("jobqueue_disk_free_bytes", disk=disk) or 0)
+        > 0
+    ]
+    scrape.gauges.close()
+
+    assert found == disks
 
 
 def test_what_the_database_does_not_tell_is_left_out_and_counted(
@@ -131,7 +150,7 @@ def test_what_the_database_does_not_tell_is_left_out_and_counted(
     own_postgres.stop()
     assert scrape("jobqueue_jobs", job_type="test_job", state="due") is None
     assert (scrape("jobqueue_collect_errors_total") or 0) >= 1
-    assert (scrape("jobqueue_disk_free_bytes") or 0) > 0
+    assert (scrape("jobqueue_disk_free_bytes", disk="volumes") or 0) > 0
 
     own_postgres.start()
     assert scrape("jobqueue_jobs", job_type="test_job", state="due") == 0
