@@ -8,6 +8,7 @@ line in a paragraph, which is the fairest that can be done for them. Also measur
 
 import argparse
 import html
+import random
 import statistics
 import sys
 import time
@@ -116,7 +117,22 @@ def megabytes() -> Iterator[tuple[str, Clipboard]]:
     yield "short lines", Clipboard("\n".join(lines)[:1_000_000])
     rows = (f"{number}\tHavna i Østre Våg\t{number * 7 % 9973}\t{number % 99} %" for number in range(25_000))
     yield "table", Clipboard("\n".join(rows)[:950_000])
+    yield from unlike_megabytes(pile)
     yield "HTML", Clipboard("", "".join(f"<p>{number} {sentence * 4}</p>" for number in range(2700))[:1_000_000])
+
+
+def unlike_megabytes(pile: str) -> Iterator[tuple[str, Clipboard]]:
+    """Of lines and of rows that are all different: words in any order, a page's own among them."""
+    words = sorted({word for word in pile.split() if word.rstrip(".,").isalpha()})
+    drawn = random.Random(3)  # noqa: S311 - the same in each run
+    lines = (" ".join(drawn.choices(words, k=drawn.randint(3, 7))) for _ in range(25_000))
+    yield "short lines, all different", Clipboard("\n".join(lines)[:960_000])
+    names = (" ".join(drawn.choices(words, k=2)).title() for _ in range(22_000))
+    rows = (
+        f"{number}\t{name}\t{drawn.choice(words)}\t{drawn.randint(0, 99_999)}\t{drawn.random():.1%}"
+        for number, name in enumerate(names)
+    )
+    yield "table, all different", Clipboard("\n".join(rows)[:960_000])
 
 
 def print_seconds() -> None:

@@ -1,6 +1,7 @@
 """Judges one line by itself: whether its wording is that of a page's furniture, and whether it is a sentence."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -151,9 +152,9 @@ def _is_menu(text: str, *, is_hinted: bool) -> bool:
     if len(entries) > _MENU_ITEMS - 1:
         if any(entry.count(" ") >= _MOST_BLANKS for entry in entries):
             return False
-        known = sum(1 for entry in entries if not entry.isdecimal() and _is_known(entry, is_hinted=is_hinted))
         least = 1 if text.count(" | ") >= _LEAST_BARS and not _DIGIT.search(text) else max(2, 0.4 * len(entries))
-        return known >= least
+        words = [entry for entry in entries if not entry.isdecimal()]
+        return _are_many((_is_known(entry, is_hinted=is_hinted) for entry in words), len(words), least)
     words = text.split()
     if not words:
         return False
@@ -197,12 +198,21 @@ def _is_capitalised(text: str) -> bool:
 def _are_labels(parts: list[str], *, is_hinted: bool) -> bool:
     if len(parts) < 2:
         return False
-    strong, least = 0, max(1, 0.4 * len(parts))
-    for left, part in zip(range(len(parts), 0, -1), parts, strict=True):
-        if strong + left < least:
+    strong = (_read_entry(part, is_hinted).strong is not None for part in parts)
+    known = (_is_known(part, is_hinted=is_hinted) for part in parts)
+    return _are_many(strong, len(parts), max(1, 0.4 * len(parts))) and _are_many(known, len(parts), 0.6 * len(parts))
+
+
+def _are_many(told: Iterable[bool], count: int, least: float) -> bool:
+    """Whether at least so many of `count` are true; asks no more of them than it needs."""
+    found = 0
+    for left, is_true in zip(range(count - 1, -1, -1), told, strict=True):
+        found += is_true
+        if found >= least:
+            return True
+        if found + left < least:
             return False
-        strong += _read_entry(part, is_hinted).strong is not None
-    return strong >= least and sum(_is_known(part, is_hinted=is_hinted) for part in parts) >= 0.6 * len(parts)
+    return least <= 0
 
 
 @lru_cache(maxsize=16384)
