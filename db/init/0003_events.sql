@@ -69,6 +69,15 @@ begin
         delete from job_checkpoint where job_id = any (array(select id from new_rows where status = 'completed'));
     end if;
 
+    -- A program that keeps no lease takes a job that was put back by hand while it ran: the token of the run before must
+    -- not fit any more, or that run could still complete, nor its lease, or the sweep takes this one for dead.
+    if exists (select from old_rows where status <> 'running' and lease_token is not null) then
+        update job_queue set lease_token = null, lease_until = null
+         where id = any (array(select new_rows.id from new_rows join old_rows on old_rows.id = new_rows.id
+                                where old_rows.status <> 'running' and new_rows.status = 'running'
+                                  and new_rows.lease_token = old_rows.lease_token));
+    end if;
+
     -- The unique key was enqueued again while the job ran: one more job follows it, whoever ended it and how.
     if exists (select from new_rows where rerun_requested_at is not null and status in ('completed', 'error')) then
         insert into job_queue (job_type, payload, priority, max_attempts, unique_key, parent_id)
@@ -99,23 +108,5 @@ create trigger record_enqueue after insert on job_queue
 create trigger record_status_change after update on job_queue
     referencing old table as old_rows new table as new_rows
     for each statement execute function record_status_change();
-
--- A program that keeps no lease takes a job that was put back by hand while it ran: token and lease of the run before
--- must not fit any more, or that run could still complete, or the sweep take this one for dead.
-create function forget_old_lease() returns trigger
-language plpgsql
-set search_path = pg_catalog, public, pg_temp
-as $$
-begin
-    new.lease_token := null;
-    new.lease_until := null;
-    return new;
-end
-$$;
-
-create trigger forget_old_lease before update of status on job_queue
-    for each row when (old.status <> 'running' and new.status = 'running' and old.lease_token is not null
-                       and new.lease_token is not distinct from old.lease_token)
-    execute function forget_old_lease();
 
 commit;

@@ -79,9 +79,9 @@ $$;
 -- Claims up to p_limit due jobs of one type, most important first, then longest due. One transaction of its own.
 -- "present" skips from each priority that is waiting to the next lower one, so the cost does not depend on how many
 -- future jobs of higher priorities there are; the entries of jobs that are gone are passed once, not twice. Both status
--- lists are literals, or the partial index could not be used; the array of ids keeps a generic plan from joining the
--- whole table, since it takes "limit" for a tenth of all rows. A payload over the type's limit comes back as null:
--- whoever wrote it went past enqueue_job, and the worker records the failure.
+-- lists are literals, or the partial index could not be used. One statement locks the rows, the next finds them by their
+-- ids: as one, a generic plan joins the whole table, since it takes "limit" for a tenth of all rows. A payload over the
+-- type's limit comes back as null: whoever wrote it went past enqueue_job, and the worker records the failure.
 -- Asynchronous commit is safe here: a claim lost in a crash of the server is a job that still waits, and its random
 -- token is never handed out again. The jobs of one claim share it: a run is named by its job and the token together.
 create function claim_jobs(p_job_type text, p_worker_id text, p_limit integer default 1)
@@ -97,12 +97,12 @@ declare
     v_type  job_type := own_job_type(p_job_type);
     v_token uuid := gen_random_uuid();
     v_limit integer := least(coalesce(p_limit, 1), 1000);
+    v_ids   uuid[];
 begin
     if v_type.paused_at is not null and (v_type.paused_until is null or v_type.paused_until > now()) then
         return;
     end if;
-    perform set_config('synchronous_commit', 'off', true);
-    return query
+    v_ids := array(
         with recursive present (priority, first_due) as (
             (select waiting.priority, waiting.scheduled_for from job_queue as waiting
               where waiting.job_type = p_job_type and waiting.status in ('pending', 'retry')
@@ -114,35 +114,32 @@ begin
                  where waiting.job_type = p_job_type and waiting.status in ('pending', 'retry')
                    and waiting.priority < present.priority
                  order by waiting.priority desc, waiting.scheduled_for limit 1) as lower
-        ), picked as materialized (
-            select due.id from present cross join lateral (
-                select waiting.id from job_queue as waiting
-                 where waiting.job_type = p_job_type and waiting.priority = present.priority
-                   and waiting.status in ('pending', 'retry')
-                   and waiting.scheduled_for between present.first_due and now()
-                 order by waiting.scheduled_for, waiting.id
-                 limit v_limit for update skip locked) as due
-             where present.first_due <= now()
-             limit v_limit
         )
+        select due.id from present cross join lateral (
+            select waiting.id from job_queue as waiting
+             where waiting.job_type = p_job_type and waiting.priority = present.priority
+               and waiting.status in ('pending', 'retry')
+               and waiting.scheduled_for between present.first_due and now()
+             order by waiting.scheduled_for, waiting.id
+             limit v_limit for update skip locked) as due
+         where present.first_due <= now()
+         limit v_limit);
+    if v_ids = '{}' then
+        return;
+    end if;
+    perform set_config('synchronous_commit', 'off', true);
+    return query
         update job_queue as job
            set status = 'running', started_at = clock_timestamp(), worker_id = p_worker_id, lease_token = v_token,
                lease_until = clock_timestamp() + make_interval(secs => v_type.lease_seconds),
                progress = null, progress_note = null, cancel_requested_at = null, cancel_reason = null
-         where job.id = any (array(select picked.id from picked))
+         where job.id = any (v_ids)
         returning job.id,
                   case when octet_length(job.payload::text) <= v_type.payload_limit_bytes then job.payload end,
                   octet_length(job.payload::text), job.priority, job.attempts, job.max_attempts, job.lease_token,
                   job.created_at, job.scheduled_for, job.started_at, job.parent_id;
-    if found then
-        update worker
-           set idle = false, current_since = clock_timestamp(),
-               current_job_id = (select job.id from job_queue as job
-                                  where job.job_type = p_job_type and job.status = 'running'
-                                    and job.lease_token = v_token
-                                  order by job.priority desc, job.scheduled_for, job.id limit 1)
-         where worker_id = p_worker_id and role = session_user;
-    end if;
+    update worker set idle = false, current_since = clock_timestamp(), current_job_id = v_ids[1]
+     where worker_id = p_worker_id and role = session_user;
 end
 $$;
 comment on function claim_jobs is 'Claims due jobs for a worker: status running, fresh lease and token';
