@@ -37,7 +37,9 @@ with paths as (
 ), steps as (
     select job_id, count(*) filter (where new_status = 'running') as begun,
            count(*) filter (where new_status = 'completed') as completed,
-           count(*) filter (where old_status = 'running' and new_status <> 'completed') as put_back
+           count(*) filter (where old_status = 'running' and new_status <> 'completed') as put_back,
+           count(*) filter (where old_status = 'running' and new_status in ('pending', 'retry')
+                              and actor = 'jobbko_plain') as by_hand
       from job_event group by job_id
 ), past as (
     select job_id, count(*) as runs, count(*) filter (where charged and not forgiven) as charged
@@ -55,7 +57,7 @@ with paths as (
     union all
     select 'every run that was put back stands in the history', job.id
       from job_queue as job left join steps on steps.job_id = job.id left join past on past.job_id = job.id
-     where coalesce(past.runs, 0) <> steps.put_back
+     where coalesce(past.runs, 0) <> steps.put_back - steps.by_hand
     union all
     select 'every run that began ended or runs', job.id
       from job_queue as job join steps on steps.job_id = job.id
@@ -76,7 +78,9 @@ with paths as (
     select 'completed jobs, and no others, have a result', id from job_queue
      where (status = 'completed') <> (result is not null)
     union all
-    select 'no lease without a run', id from job_queue where status <> 'running' and lease_until is not null
+    select 'no lease without a run, but where somebody put it back by hand', job.id
+      from job_queue as job join steps on steps.job_id = job.id
+     where status <> 'running' and lease_until is not null and by_hand = 0
     union all
     select 'a lease and its token come together', id from job_queue
      where status = 'running' and (lease_token is null) <> (lease_until is null)

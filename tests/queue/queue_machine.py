@@ -190,13 +190,12 @@ class QueueMachine(Meddling):
         self.model.sweep()
         self.model.prune()
 
-    @precondition(has_runs)
-    @rule(worker=WORKERS)
-    def fall_silent(self, worker: int) -> None:
+    @rule(worker=WORKERS, seconds=st.sampled_from([7200, 30 * 3600]))
+    def fall_silent(self, worker: int, seconds: int) -> None:
         """All who hold a run, for longer than its lease and the backoff: one claims some of it anew."""
         self.time_passes(7200)
         self.sweep(worker)
-        self.time_passes(7200)
+        self.time_passes(seconds)
         self.table_is_as_the_model_says()
         self.claim(worker, 4)
 

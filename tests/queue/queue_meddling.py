@@ -48,6 +48,17 @@ class Meddling(RuleBasedStateMachine):
             self.world.plain.execute(statement, (job.id,))
             self.model.complete(job)
 
+    @precondition(has_jobs)
+    @rule(pick=PICKS)
+    def put_back_by_hand(self, pick: int) -> None:
+        """Somebody's own UPDATE: neither the run nor its history knows of it."""
+        running = [job for job in self.model.jobs.values() if job.status == "running"]
+        if running:
+            job = running[pick % len(running)]
+            status = "retry" if job.attempts else "pending"
+            self.world.plain.execute("update job_queue set status = %s where id = %s", (status, job.id))
+            job.status, job.token = status, None
+
     # ---------------------------------------------------------------- people
 
     @precondition(has_jobs)
