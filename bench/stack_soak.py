@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
 
 from bench.stack_soak_accounts import balance, figures  # noqa: E402
-from bench.stack_soak_alerts import free_and_size, verdicts, write_rules  # noqa: E402
-from bench.stack_soak_chaos import BALLAST_BYTES, Chaos  # noqa: E402
+from bench.stack_soak_alerts import verdicts, write_rules  # noqa: E402
+from bench.stack_soak_chaos import Chaos  # noqa: E402
 from bench.stack_soak_load import ORDERS, LogWriter, cut_pieces, finish_log  # noqa: E402
 from bench.stack_soak_memory import MemoryWatch  # noqa: E402
 from tests.e2e.producer import producing  # noqa: E402
@@ -38,7 +38,7 @@ LOAD_ENDS = 0.9
 DRAIN_SECONDS = 300
 # Deaths are to be noticed soon.
 SHORT = "update job_type set lease_seconds = 15, backoff_base_seconds = 2"
-# A volume in memory, 8 MB: the pieces and their transcripts take a tenth of it.
+# A volume in memory, which can be filled.
 SMALL_MEDIA = """
 volumes:
   media:
@@ -60,7 +60,7 @@ class SoakStack(RunningStack):
         self.rules, self.logs, overlay = folder / "prometheus", folder / "logs", folder / "soak.yaml"
         self.factor = min(1.0, minutes / SHIPPED_MINUTES)
         overlay.write_text(SMALL_MEDIA)
-        write_rules(self.rules, self.factor, disk_share=0)
+        write_rules(self.rules, self.factor)
         self.environ |= {
             "COMPOSE_PROJECT_NAME": PROJECT, "COMPOSE_FILE": f"{ROOT / 'compose.yaml'}:{overlay}",
             "JOBBKO_VERSION": "soak", "CADDY_LOG_DIR": str(self.logs), "PROMETHEUS_DIR": str(self.rules),
@@ -76,14 +76,6 @@ class SoakStack(RunningStack):
         self.compose("restart", "--no-deps", "whisper", "research", "stats")
         self.make("key", input=f"{standin.key}\n")  # restarts openrouter and research, too
 
-    def draw_the_line(self) -> bool:
-        """Lets the disk count as nearly full once half of the ballast is on it; false where there is no room."""
-        free, size = wait_until(lambda: free_and_size(self), 120, every=1, what="the exporter of the queue's state")
-        if has_room := free > 2 * BALLAST_BYTES:
-            write_rules(self.rules, self.factor, disk_share=(free - BALLAST_BYTES / 2) / size)
-            self.compose("kill", "--signal", "HUP", "prometheus")
-        return has_room
-
 
 def soak(stack: SoakStack, minutes: float) -> dict[str, Any]:
     """Everything in order; returns the figures."""
@@ -92,7 +84,7 @@ def soak(stack: SoakStack, minutes: float) -> dict[str, Any]:
     with StandIn(host=stack.host_address("egress"), balance="1000000") as standin:
         with tempfile.TemporaryDirectory() as media:
             stack.start(standin, Path(media))
-        chaos, memory, log = Chaos(stack, has_room=stack.draw_the_line()), MemoryWatch(stack), LogWriter(stack.logs)
+        chaos, memory, log = Chaos(stack), MemoryWatch(stack), LogWriter(stack.logs)
         begun = time.time()
         with memory, log, producing(stack, ORDERS) as producer:
             while (share := (time.time() - begun) / (minutes * 60)) < LOAD_ENDS:
