@@ -13,6 +13,7 @@ create table soak_done (job_id uuid primary key, pid integer not null);
 create table soak_part (job_id uuid not null, part integer not null, primary key (job_id, part));
 create table soak_gone (job_id uuid primary key, status job_status not null, parent_id uuid);
 create table soak_asked (job_id uuid primary key);
+create table soak_due (job_id uuid not null, at timestamptz not null, due_at timestamptz not null);
 grant insert on soak_done, soak_part to worker_test;
 create function soak_note_gone() returns trigger language plpgsql security definer as $$
 begin
@@ -20,6 +21,14 @@ begin
     return null;
 end $$;
 create trigger soak_note_gone after delete on job_queue for each row execute function soak_note_gone();
+create function soak_note_due() returns trigger language plpgsql security definer as $$
+begin
+    insert into soak_due values (new.id, clock_timestamp(), new.scheduled_for);
+    return null;
+end $$;
+create trigger soak_note_due after update of status on job_queue for each row
+    when (old.status = 'running' and new.status in ('pending', 'retry')) execute function soak_note_due();
+create index soak_due_job on soak_due (job_id);
 """
 
 # Each statement finds jobs for which the account does not balance.
@@ -78,11 +87,13 @@ select (select count(*) from job_event where old_status is null) as jobs,
        (select count(*) from job_event where new_status = 'running') as runs
 """
 BACK = """
-select (select min(at) from job_event where job_id = %(id)s and old_status = 'running'
-           and at > to_timestamp(%(died)s)) as swept_at,
+select back.at as swept_at, back.due_at,
        (select min(at) from job_event where job_id = %(id)s and new_status = 'running'
            and at > to_timestamp(%(died)s)) as claimed_at,
        (select min(job_type) from job_event where job_id = %(id)s) as job_type
+  from soak_due as back
+ where back.job_id = %(id)s and back.at > to_timestamp(%(died)s)
+ order by back.at limit 1
 """
 
 
@@ -108,25 +119,34 @@ class Recovery(NamedTuple):
     """What became of one job of a worker that died, in seconds since."""
 
     job_type: str
-    swept: float
-    claimed: float
+    swept: float  # it waits again
+    due: float  # it may run again: swept, and its backoff over
+    claimed: float | None  # it runs again; None when it was cancelled in the line
     is_disturbed: bool  # the database was away at some time between
+
+    @property
+    def in_line(self) -> float | None:
+        """For how long it then waited for a worker that was free."""
+        return None if self.claimed is None else self.claimed - self.due
 
 
 def recoveries(
     database: Database, deaths: list[tuple[float, list[Any]]], outages: list[tuple[float, float]]
 ) -> list[Recovery]:
-    """Those of all jobs that were taken up again. Some are not: it was the last death that they may die, they were
-    cancelled, or they have been deleted since."""
+    """Those of all jobs that waited again. Some do not: it was the last death that they may die, or they were cancelled
+    while they ran."""
     found = []
     conn = database.connect(row_factory=dict_row)
     for died, victims in deaths:
         for job_id in victims:
             row = conn.execute(BACK, {"id": job_id, "died": died}).fetchone()
-            if row["swept_at"] is not None and row["claimed_at"] is not None:
-                swept, claimed = row["swept_at"].timestamp(), row["claimed_at"].timestamp()
-                is_disturbed = any(start < claimed and end > died for start, end in outages)
-                found.append(Recovery(row["job_type"], swept - died, claimed - died, is_disturbed))
+            if row is not None:
+                swept, due = row["swept_at"].timestamp(), row["due_at"].timestamp()
+                claimed = None if row["claimed_at"] is None else row["claimed_at"].timestamp()
+                is_disturbed = any(start < (claimed or due) and end > died for start, end in outages)
+                found.append(
+                    Recovery(row["job_type"], swept - died, due - died, claimed and claimed - died, is_disturbed)
+                )
     return found
 
 
