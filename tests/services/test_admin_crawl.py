@@ -7,16 +7,21 @@ A route is looked at twice at most, with different parameters. Pages of other pa
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from uuid import uuid4
 
+import msgspec
 import pytest
 from psycopg.types.json import Jsonb
 
+from sidelinja_jobs.payload_schema import payload_schema
 from tests.databases import Database
 from tests.services.admin_crawl import LOOKS, Crawl, invalid
 from tests.services.admin_site import OPERATOR, VIEWER, AdminSite, logged_in_page
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\u202e 'quoted' \"twice\" & {{ 7*7 }}"
+LONG = {name: uuid4() for name in ("long", "clip", "analysis")}  # jobs of which much is to be shown
+STARTS = ["/", *(f"/jobs/{job_id}" for job_id in LONG.values()), f"/jobs/{LONG['clip']}/result"]
 SEED = [
     """insert into job_queue (job_type, payload, status, started_at, progress, progress_note, worker_id, lease_until)
        values ('test_job', %(payload)s, 'running', now(), 0.4, %(hostile)s, 'w1', now() + interval '1 minute')""",
@@ -29,6 +34,19 @@ SEED = [
     "insert into job_queue (job_type, payload) values (%(hostile)s, %(payload)s), ('test_job', %(payload)s)",
     """insert into job_queue (job_type, payload, status, completed_at, result)
        values ('test_job', %(payload)s, 'completed', now(), %(payload)s)""",
+    """insert into job_queue (id, job_type, payload, status, completed_at, error_class, error_msg)
+       select %(long)s, 'test_job', jsonb_build_object('lines', array(select n from generate_series(1, 200) as n)),
+              'error', now(), 'long', repeat(E'a line\n', 200)""",
+    """insert into job_attempt (job_id, attempt, started_at, outcome, charged, error_msg, traceback)
+       values (%(long)s, 1, now(), 'failed', true, repeat(E'a line\n', 200), repeat(E'a line\n', 200))""",
+    """insert into job_queue (id, job_type, payload, status, completed_at, result) values
+       (%(clip)s, 'research_clip', '{}', 'completed', now(),
+        jsonb_build_object('schema_version', 1, 'markdown', repeat(E'A paragraph.\n\n', 200),
+                           'clean_text', repeat(E'A paragraph.\n\n', 200),
+                           'claims', '[{"text": "A", "quote": "A", "start": 0, "end": 1}]'::jsonb)),
+       (%(analysis)s, 'openrouter_analyze', '{}', 'completed', now(),
+        jsonb_build_object('schema_version', 1, 'title', 'A', 'shownotes_md', repeat(E'A paragraph.\n\n', 200)))""",
+    "update job_type set payload_schema = %(schema)s",
     "insert into job_schedule (name, job_type, every) values (%(hostile)s, 'stats_parse', '1 day')",
     "select pause_job_type('other_job', now() + interval '1 day', %(hostile)s)",
     "select * from sweep_jobs()",
@@ -55,7 +73,7 @@ def test_every_page_is_in_order_for_an_operator_and_for_a_viewer(
     for account in (OPERATOR, VIEWER):
         with logged_in_page(browser, admin_site, account) as page:
             crawl = Crawl(page, tmp_path / account)
-            crawl.walk(looks=LOOKS if account == OPERATOR else LOOKS[:1])
+            crawl.walk(STARTS, looks=LOOKS if account == OPERATOR else LOOKS[:1])
             seen[account] = crawl.seen
             problems += crawl.problems
     problems += invalid(tmp_path)
@@ -65,9 +83,26 @@ def test_every_page_is_in_order_for_an_operator_and_for_a_viewer(
     assert set(seen[OPERATOR]) > set(seen[VIEWER])
 
 
+class EveryField(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A payload with a field of each kind that a form has."""
+
+    path: str
+    text: str = ""
+    kind: Literal["a", "b"] | None = None
+    kinds: tuple[Literal["a", "b"], ...] = ("a",)
+    names: tuple[str, ...] = ()
+    count: int = 3
+    share: float | None = None
+    is_on: bool = False
+    rest: dict[str, Any] = {}
+    episode_id: str | int | None = None
+
+
 def seed(database: Database) -> None:
     """Jobs of every status, and a hostile text wherever a text can come from outside."""
-    values = {"hostile": HOSTILE, "payload": Jsonb({"path": HOSTILE, HOSTILE: [1, None, {"deep": HOSTILE}]})}
+    values = {"hostile": HOSTILE, "schema": Jsonb(payload_schema(EveryField))}
+    values |= LONG
+    values["payload"] = Jsonb({"path": HOSTILE, HOSTILE: [1, None, {"deep": HOSTILE}]})
     for statement in SEED:
-        database.rows(statement.replace("%(hostile)s", "%s").replace("%(payload)s", "%s"),
-                      *(values[name] for name in re.findall(r"%\((\w+)\)s", statement)))  # fmt: skip
+        named = re.findall(r"%\((\w+)\)s", statement)
+        database.rows(re.sub(r"%\(\w+\)s", "%s", statement), *(values[name] for name in named))
