@@ -12,6 +12,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAMS = ("make", "docker", "jobs", "curl", "python", ".venv/bin/python", "sed", "touch", "psql", "kubectl")
 _BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_STATEMENT = re.compile(r"select |insert into .*\(.*\) values", re.IGNORECASE)
 _COMMENT = re.compile(r"\s+# .*$")
 _IN_CONTAINER = re.compile(r"docker compose run (?:--rm|-T|--no-deps| )+ jobs\b|docker exec \S+\(.*\) jobs\b")
 
@@ -66,3 +67,25 @@ def has_test(test: str) -> bool:
     file, _, name = test.partition("::")
     path = ROOT / file
     return path.is_file() and re.search(rf"^def {name}\(", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement in SQL and the page that it stands on."""
+
+    page: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.text[:60]}"
+
+
+def all_statements() -> list[Statement]:
+    """Those in code blocks of SQL, and those between backticks that are whole."""
+    found = []
+    for page in PAGES:
+        text, name = page.read_text(encoding="utf-8"), str(page.relative_to(ROOT))
+        found += [Statement(name, block[3]) for block in _BLOCK.finditer(text) if block[2] == "sql"]
+        inline = (match[1] for match in _INLINE.finditer(_BLOCK.sub("", text)))
+        found += [Statement(name, line) for line in inline if _STATEMENT.match(line) and not line.endswith(" …")]
+    return list(dict.fromkeys(found))
