@@ -29,9 +29,9 @@ COMPARED = {
     "download_hour": "select * from stats.download_hour order by 1, 2, 3, 4",
     "referrer_day": "select * from stats.referrer_day order by 1, 2, 3, 4",
     "listener_day": "select * from stats.listener_day order by 1, 2",
-    "excluded_day": "select * from stats.excluded_day order by 1, 2",
-    "feed_day": "select * from stats.feed_day order by 1, 2, 3",
-    "unknown_agent": "select * from stats.unknown_agent order by 1, 2",
+    "excluded_day": "select * from stats.excluded_day order by 1, 2, 3",
+    "feed_day": "select * from stats.feed_day order by 1, 2, 3, 4",
+    "unknown_agent": "select * from stats.unknown_agent order by 1, 2, 3",
     "day": "select day, state, counted_requests, downloads, heavy_addresses, unknown_lengths from stats.day order by 1",
     "windows": "select day, show, episode, total_size, ranges, first_start, requests, bytes, app, referrer, counted"
     " from stats.listener_window order by day, show, episode, total_size, first_start, app, ranges::text, bytes",
