@@ -47,6 +47,17 @@ def engine_trouble() -> str | None:
     return None if asked.returncode == 0 else f"no Docker engine answers: {asked.stderr.strip()[:200]}"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--on-given-server", action="store_true", help="only tests of JOBBKO_TEST_DATABASE_URL's server")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--on-given-server"):
+        others = [item for item in items if "server" not in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in set(others)]
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """A file stays in one process, and so do the files that share the running stack."""

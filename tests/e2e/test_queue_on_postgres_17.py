@@ -1,4 +1,8 @@
-"""The queue's tests once more, on the server that the stack runs: the image that compose.yaml names."""
+"""The queue's tests once more, on the server that the stack runs: the image that compose.yaml names.
+
+Left out is what a server's version does not touch: tests with no server or one of their own, and those of worker
+processes that are killed, cut off or stopped.
+"""
 
 import os
 import subprocess
@@ -15,6 +19,8 @@ from tests.databases import ROOT
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.slow]
+
+OF_PROCESSES = ("test_faults_*.py", "test_batches_killed.py", "test_soak.py", "test_stats_kill.py")
 
 
 def docker(*arguments: str) -> str:
@@ -52,7 +58,7 @@ def container_dsn() -> Iterator[str]:
 def running_tests(files: list[str], dsn: str, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
     with log.open("wb") as output:
         tests = subprocess.Popen(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--on-given-server", *files],
             cwd=ROOT,
             env={**os.environ, "JOBBKO_TEST_DATABASE_URL": dsn},
             stdout=output,
@@ -68,7 +74,8 @@ def running_tests(files: list[str], dsn: str, log: Path) -> Iterator["subprocess
 @pytest.mark.timeout(900)
 def test_queue_behaves_the_same_on_the_stacks_postgres(tmp_path: Path) -> None:
     """Two servers with every second file each, at once: these tests wait more than they work."""
-    files = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/queue/test_*.py"))
+    paths = [path for path in ROOT.glob("tests/queue/test_*.py") if not any(map(path.match, OF_PROCESSES))]
+    files = sorted(str(path.relative_to(ROOT)) for path in paths)
     logs = [tmp_path / "even", tmp_path / "odd"]
     with ExitStack() as undo:
         running = []
