@@ -40,6 +40,7 @@ OF_CONTAINERS = {name: (job_type.role, "worker_test") for name, job_type in JOB_
 OF_OTHERS = {f"jobbko_{name}": name for name in ("operator", "producer", "plain", "metrics", "reader")}
 RIGHTS = dict(OF_CONTAINERS.values()) | OF_OTHERS
 DATABASES = ("postgres", "template1")
+MISTYPED = ("42601", "42883", "42703", "42P01", "42804", "22P02")  # what is refused for that proves nothing
 WRITE_STATISTICS = "update stats.day set downloads = 0 where false"
 READ_TRANSCRIPT = "select read_transcript(gen_random_uuid())"
 STATS_READERS = {"worker_stats", "jobbko_admin", "jobbko_operator", "jobbko_reader"}
@@ -145,11 +146,15 @@ class Run:
     finished_id: str
     job_type: str
 
+    @property
+    def worker(self) -> str:
+        return f"somebody at {self.job_type}"
+
 
 def rows_of(run: Run, word: str) -> str:
     return f"""
         insert into job_queue (id, job_type, payload, status, started_at, worker_id, lease_token, lease_until)
-        values ('{run.id}', '{run.job_type}', '{{"word": "{word}"}}', 'running', now(), 'somebody',
+        values ('{run.id}', '{run.job_type}', '{{"word": "{word}"}}', 'running', now(), '{run.worker}',
                 '{run.token}', now() + interval '1 hour');
         insert into job_queue (id, job_type, payload, status, result, completed_at)
         values ('{run.finished_id}', '{run.job_type}', '{{}}', 'completed', '{{"word": "{word}"}}', now());
@@ -189,14 +194,14 @@ def attacks(run: Run) -> list[str]:
                 f"release_jobs({named_in_lists}, 'x')",
                 f"extend_leases({named_in_lists}, array[0.5]::real[], array['mine'])",
                 f"run_outcome({named})",
-                "release_strays('somebody', '{}', 0)",
-                f"find_llm_calls({named}, 'kept', array[repeat('0', 64)])",
+                f"release_strays('{run.worker}', '{{}}', 0)",
+                f"find_llm_calls({named}, 'kept', repeat('0', 64))",
                 f"sum_llm_calls({named})",
                 f"discard_llm_calls({named}, 'kept', array[repeat('0', 64)])",
                 f"read_transcript('{run.id}')",
-                f"claim_jobs('{run.job_type}', 'somebody', 100)",
-                f"register_worker('somebody', '{run.job_type}', 'x', 'x', 1, null)",
-                f"pause_job_type('{run.job_type}', null, 'x', 'worker', 'x')",
+                f"claim_jobs('{run.job_type}', '{run.worker}', 100)",
+                f"register_worker('{run.worker}', '{run.job_type}', 'x', 'x', 1, null)",
+                f"pause_job_type('{run.job_type}', now() + interval '1 hour', 'x', 'worker', 'x')",
                 f"resume_own_pause('{run.job_type}', array['x'])",
                 f"cancel_job('{run.id}', 'x')",
                 f"retry_job('{run.finished_id}')",
@@ -221,12 +226,13 @@ def test_a_worker_neither_sees_nor_changes_anothers_jobs(
                (select json_agg(to_jsonb(kept) order by job_id) from job_checkpoint as kept where job_id in ({ids})),
                (select json_agg(to_jsonb(llm_call) order by job_id) from llm_call where job_id in ({ids})),
                (select json_agg(to_jsonb(job_type) order by name) from job_type),
-               (select count(*) from worker where worker_id = 'somebody')"""
+               (select count(*) from worker where worker_id like 'somebody at %')"""
     before = stack.sql(state)
     statements = [attack for run in foreign for attack in attacks(run)]
     told = ask(stack, service, statements, is_kept=True)[JOB_TYPES[service].role]["statements"]
 
     assert [one for one in told if word in json.dumps(one[1:])] == []
+    assert [one for one in told if one[1] in MISTYPED] == []
     assert stack.sql(state) == before
 
 
