@@ -76,25 +76,33 @@ end
 $$;
 comment on function complete_job is 'Ends a run well and stores its result; JQ001 when the run is lost';
 
--- Completes many runs in one statement, each under its own fence: returns the jobs that were still held and now are
--- completed; of the others nothing was written. The status is compared as text to keep the planner from the index of the
--- running jobs, which it takes for nearly empty and would read anew for each of the batch.
+-- Completes many runs in one statement, each under its own fence: returns the jobs whose run was lost, and of those nothing
+-- was written. Called again, it finds what it did. The status is compared as text to keep the planner from the index of
+-- the running jobs, which it takes for nearly empty and would read anew for each of the batch.
 create function complete_jobs(p_job_ids uuid[], p_lease_tokens uuid[], p_results jsonb[]) returns setof uuid
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
+declare
+    v_count integer;
 begin
-    return query
-        update job_queue as job
-           set status = 'completed', result = ended.result, completed_at = clock_timestamp(), progress = 1,
-               error_class = null, error_msg = null, lease_until = null
-          from unnest(p_job_ids, p_lease_tokens, p_results) as ended (job_id, lease_token, result)
-         where job.id = ended.job_id and job.lease_token = ended.lease_token and job.status::text = 'running'
-           and job.job_type = any (array(select name from job_type where role = session_user))
-        returning job.id;
+    update job_queue as job
+       set status = 'completed', result = ended.result, completed_at = clock_timestamp(), progress = 1,
+           error_class = null, error_msg = null, lease_until = null
+      from unnest(p_job_ids, p_lease_tokens, p_results) as ended (job_id, lease_token, result)
+     where job.id = ended.job_id and job.lease_token = ended.lease_token and job.status::text = 'running'
+       and job.job_type = any (array(select name from job_type where role = session_user));
+    get diagnostics v_count = row_count;
+    if v_count < cardinality(p_job_ids) then
+        return query
+            select ended.job_id from unnest(p_job_ids, p_lease_tokens) as ended (job_id, lease_token)
+             where not exists (select from job_queue as job
+                                where job.id = ended.job_id and job.lease_token = ended.lease_token
+                                  and job.status = 'completed');
+    end if;
 end
 $$;
-comment on function complete_jobs is 'Ends many runs well, each under its fence; returns the jobs that were still held';
+comment on function complete_jobs is 'Ends many runs well, each under its fence; returns the jobs whose run was lost';
 grant execute on function complete_jobs to jobbko_worker;
 
 -- p_retry_after_seconds, at most 30 days, wins over the backoff. p_permanent ends the job at once.

@@ -82,10 +82,12 @@ class Guard:
 
     def enter(self, run: Run, phase: Phase) -> None:
         """The main thread goes on to another phase of a run."""
+        if self._is_in_batch:  # set and taken back in the main thread, too
+            run.enter(phase)
+            return
         with self._lock:
             run.enter(phase)
-            if not self._is_in_batch:
-                self._set([run])
+            self._set([run])
 
     def enter_batch(self, runs: Sequence[Run]) -> None:
         """From now on runs whose turn has not come count, too: the guard is not set anew for each of them."""

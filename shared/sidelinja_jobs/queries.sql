@@ -37,10 +37,11 @@ listen job_cancel
 
 -- name: claim_jobs
 -- The payload as text: one that cannot be decoded must fail its own job, not the claim.
--- Columns in the order of models.Claim.
+-- Columns in the order of models.Claim; what a claim returns has no order of its own.
 select id, payload::text as payload_text, payload_bytes, priority, attempts, max_attempts, lease_token, created_at,
        scheduled_for, started_at, parent_id
   from claim_jobs(%(job_type)s, %(worker_id)s, %(limit)s)
+ order by priority desc, scheduled_for, id
 
 -- name: extend_leases
 select job_id, cancel_requested_at

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
@@ -50,10 +51,7 @@ def claim(conn: QueueConnection, job_type: str, worker_id: str, limit: int) -> l
     """Claims up to `limit` due jobs, most important first."""
     arguments = {"job_type": job_type, "worker_id": worker_id, "limit": limit}
     with _ours(), conn.cursor(row_factory=tuple_row) as cursor:
-        claims = [Claim(*row) for row in cursor.execute(_SQL["claim_jobs"], arguments)]
-    # RETURNING has no order of its own.
-    claims.sort(key=lambda claim: (-claim.priority, claim.scheduled_for, claim.id.int))
-    return claims
+        return list(starmap(Claim, cursor.execute(_SQL["claim_jobs"], arguments).fetchall()))
 
 
 def extend(
@@ -101,7 +99,7 @@ def complete_many(conn: QueueConnection, runs: Sequence[Held], results: Sequence
     """Ends many runs well, each under its own fence; `results` are JSON.
 
     Returns:
-        the jobs that were still held; of the others nothing was written.
+        the jobs whose run was lost: of those nothing was written.
     """
     ended = sorted(
         zip(runs, results, strict=True), key=lambda each: each[0].id.int

@@ -27,6 +27,13 @@ class Run:
     """A claimed job, its lease and its signs of life. Times are of the monotonic clock, in seconds."""
 
     _lock = threading.Lock()  # one for all: it is held for the blink of an eye, and a batch makes many runs
+    phase = Phase.WAITING
+    stop_reason: StopReason | None = None
+    pressed_at: float | None = None  # since when the handler is being interrupted
+    press_again_at = 0.0
+    is_hurried = False  # the worker was asked to stop
+    interrupt_again_at = 0.0
+    _progress: tuple[float | None, str | None] = (None, None)
 
     def __init__(self, claim: Claim, job_type: str, rules: Rules, claimed_at: float) -> None:
         self.claim = claim
@@ -36,15 +43,8 @@ class Run:
         self.confirmed_at = claimed_at  # when the last heartbeat that succeeded was sent
         self.sent_at = claimed_at  # when the last heartbeat was sent
         self.active_at = claimed_at  # last sign of life of the handler
-        self.phase = Phase.WAITING
         self.phase_since = claimed_at
         self.started_at = claimed_at  # of the handler, which in a batch may begin long after the claim
-        self.stop_reason: StopReason | None = None
-        self.pressed_at: float | None = None  # since when the handler is being interrupted
-        self.press_again_at = 0.0
-        self.is_hurried = False  # the worker was asked to stop
-        self.interrupt_again_at = 0.0
-        self._progress: tuple[float | None, str | None] = (None, None)
 
     @property
     def id(self) -> UUID:

@@ -50,8 +50,8 @@ def settle_together(link: Link, finished: Sequence[Finished], interruptible: Int
 
 def complete_plain(conn: QueueConnection, finished: Sequence[Finished]) -> list[Ending]:
     """The same in one statement, for runs without writes or whose writes are made. Raises what psycopg raises."""
-    done = queue.complete_many(conn, [each.run for each in finished], [each.outcome.result for each in finished])
-    return [COMPLETED if each.run.id in done else LOST for each in finished]
+    lost = queue.complete_many(conn, [each.run for each in finished], [each.outcome.result for each in finished])
+    return [LOST if lost and each.run.id in lost else COMPLETED for each in finished]
 
 
 def _place(each: Finished) -> int:

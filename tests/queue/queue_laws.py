@@ -72,8 +72,10 @@ with paths as (
     select 'one that waits after a failure is in retry, another is pending', id from job_queue
      where status = case when attempts > 0 then 'pending' else 'retry' end::job_status
     union all
-    select 'ended jobs, and no others, say when', id from job_queue
+    select 'ended jobs, and no others, say when, but where another program did not', id from job_queue as job
      where (status in ('completed', 'error')) <> (completed_at is not null)
+       and not exists (select from job_event
+                        where job_id = job.id and new_status = 'completed' and actor = 'jobbko_plain')
     union all
     select 'completed jobs, and no others, have a result', id from job_queue
      where (status = 'completed') <> (result is not null)

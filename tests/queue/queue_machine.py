@@ -58,6 +58,7 @@ class QueueMachine(Meddling):
             self.table_is_as_the_model_says()
             self.claim(worker, 1)
             self.table_is_as_the_model_says()
+        self.take_without_lease("test_job")
 
     @rule(kind=TYPES, priority=st.integers(-1, 1), most=st.integers(1, 3), delay=st.sampled_from([0, 0, 3600]))
     def insert(self, kind: str, priority: int, most: int, delay: int) -> None:
@@ -66,7 +67,7 @@ class QueueMachine(Meddling):
             " values (%s, '{}', %s, %s, now() + make_interval(secs => %s)) returning id",
             (kind, priority, most, delay),
         ).fetchone()
-        self.model.jobs[row[0]] = Job(row[0], kind, priority, most)
+        self.model.jobs[row[0]] = Job(row[0], kind, priority, most, created=self.model.now)
 
     @rule(kind=TYPES, key=KEYS, most=st.integers(1, 3))
     def enqueue(self, kind: str, key: str | None, most: int) -> None:
@@ -76,7 +77,7 @@ class QueueMachine(Meddling):
         holder = self.model.holder(kind, key)
         if holder is None:
             assert outcome == "created"
-            self.model.jobs[job_id] = Job(job_id, kind, 0, most, key)
+            self.model.jobs[job_id] = Job(job_id, kind, 0, most, key, created=self.model.now)
             return
         assert (job_id, outcome) == (holder.id, "rerun" if holder.status == "running" else "exists")
         holder.wants_rerun |= outcome == "rerun"
@@ -141,16 +142,16 @@ class QueueMachine(Meddling):
         conn, kind, _ = self.world.workers[worker]
         runs = {(run.job.id, run.token): run for run in map(self.pick_run, picks) if run.job.job_type == kind}
         held = {run.job.id for run in runs.values() if run.is_held}
+        lost = {run.job.id for run in runs.values() if not run.is_held and not self.model.is_completed(run)}
         ids, tokens = [key[0] for key in runs], [key[1] for key in runs]
         with conn.transaction():
             rows = conn.execute(
                 "select * from complete_jobs(%s::uuid[], %s::uuid[], %s::jsonb[])", (ids, tokens, ["{}"] * len(ids))
             ).fetchall()
-            done = {value for row in rows for value in row.values()}
-            assert done == held
-            for job_id in done:
+            assert {value for row in rows for value in row.values()} == lost
+            for job_id in held:
                 conn.execute("insert into done values (%s)", (job_id,))
-        for job_id in done:
+        for job_id in held:
             self.model.complete(self.model.jobs[job_id])
 
     @precondition(has_runs)
@@ -229,6 +230,11 @@ class QueueMachine(Meddling):
             assert follower is not None, f"a job came from nowhere: {row}"
             self.model.followers.remove(follower)
             self.model.jobs[job_id] = Job(
-                job_id, follower.job_type, follower.priority, follower.max_attempts, follower.key
+                job_id,
+                follower.job_type,
+                follower.priority,
+                follower.max_attempts,
+                follower.key,
+                created=self.model.now,
             )
         assert self.model.followers == [], "a job that had to follow is not there"

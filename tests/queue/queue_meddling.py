@@ -39,14 +39,18 @@ class Meddling(RuleBasedStateMachine):
             self.model.claim(job, None)
 
     @precondition(has_jobs)
-    @rule(pick=PICKS)
-    def complete_without_lease(self, pick: int) -> None:
+    @rule(pick=PICKS, says_when=st.booleans())
+    def complete_without_lease(self, pick: int, says_when: bool) -> None:
         running = [job for job in self.model.jobs.values() if job.status == "running" and job.token is None]
         if running:
             job = running[pick % len(running)]
-            statement = "update job_queue set status = 'completed', result = '{}', completed_at = now() where id = %s"
-            self.world.plain.execute(statement, (job.id,))
+            self.world.plain.execute(
+                "update job_queue set status = 'completed', result = '{}', completed_at = case when %s then now() end"
+                " where id = %s",
+                (says_when, job.id),
+            )
             self.model.complete(job)
+            job.ended = job.ended if says_when else job.created  # as old as it is, for who deletes it some day
 
     @precondition(has_jobs)
     @rule(pick=PICKS)

@@ -35,6 +35,7 @@ class Job:
     wants_rerun: bool = False
     postponements: int = 0
     first_postponed: float | None = None
+    created: float = 0.0
     started: float = 0.0  # time of the claim, or of the last heartbeat
     ended: float | None = None
     checkpoint: int = 0
@@ -119,6 +120,10 @@ class Model:
             assert job.id not in self.completed
             self.completed.add(job.id)
         self._end(job, "completed")
+
+    def is_completed(self, run: Run) -> bool:
+        """By this run, and not deleted since."""
+        return run.job.status == "completed" and run.job.token == run.token and run.job.id in self.jobs
 
     def put_back(self, job: Job, *, charged: bool = False, final: bool = False, postponed: bool = False) -> None:
         """A run that did not complete. A requested cancel ends the job in any case, and costs nothing."""
