@@ -122,10 +122,10 @@ def handle(job, ctx):
     return "done"
 """,
     )
-    settings = ["statement_timeout = 1", "default_transaction_read_only = on", "lock_timeout = 1"]
+    settings = ["statement_timeout = 200", "default_transaction_read_only = on", "lock_timeout = 1"]
     ids = [database.enqueue(payload={"set": setting}) for setting in settings]
 
-    jobs = [wait_for_status(database, job_id, "completed", timeout=5) for job_id in ids]
+    jobs = [wait_for_status(database, job_id, "completed") for job_id in ids]
 
     assert [job["result"] for job in jobs] == ["done"] * 3
     assert [attempts_of(database, job_id) for job_id in ids] == [[]] * 3
