@@ -160,8 +160,10 @@ def rows_of(run: Run, word: str) -> str:
         values ('{run.finished_id}', '{run.job_type}', '{{}}', 'completed', '{{"word": "{word}"}}', now());
         insert into job_checkpoint (job_id, seq, lease_token, data)
         values ('{run.id}', 1, '{run.token}', '{{"word": "{word}"}}');
-        insert into llm_call (job_id, job_type, lease_token, step, request_hash, state, model, reserved_usd, response)
-        values ('{run.id}', '{run.job_type}', '{run.token}', 'kept', repeat('0', 64), 'received', 'm', 0, '{word}')"""
+        insert into llm_call (id, job_id, job_type, lease_token, step, request_hash, state, model, reserved_usd,
+                              response)
+        values ('{run.id}', '{run.id}', '{run.job_type}', '{run.token}', 'kept', repeat('0', 64), 'sent', 'm', 0,
+                '{word}')"""
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +178,7 @@ def runs(stack: RunningStack) -> Iterator[tuple[str, list[Run]]]:
 
 
 def attacks(run: Run) -> list[str]:
-    """Calls of every function that a worker has, with another's run."""
+    """Calls of every function that takes a run, with another's."""
     named, named_in_lists = f"'{run.id}', '{run.token}'", f"array['{run.id}'::uuid], array['{run.token}'::uuid]"
     return [
         *(
@@ -198,6 +200,10 @@ def attacks(run: Run) -> list[str]:
                 f"find_llm_calls({named}, 'kept', repeat('0', 64))",
                 f"sum_llm_calls({named})",
                 f"discard_llm_calls({named}, 'kept', array[repeat('0', 64)])",
+                f"mark_llm_call_sent('{run.id}')",
+                f"note_llm_generation('{run.id}', 'mine')",
+                f"settle_llm_call('{run.id}', 'received', 0, 'provider')",
+                f"reserve_llm_call({named}, 'mine', repeat('1', 64), 'm', 1, 1, 1)",
                 f"read_transcript('{run.id}')",
                 f"claim_jobs('{run.job_type}', '{run.worker}', 100)",
                 f"register_worker('{run.worker}', '{run.job_type}', 'x', 'x', 1, null)",
@@ -224,7 +230,7 @@ def test_a_worker_neither_sees_nor_changes_anothers_jobs(
     state = f"""
         select (select json_agg(to_jsonb(job_queue) order by id) from job_queue where id in ({ids})),
                (select json_agg(to_jsonb(kept) order by job_id) from job_checkpoint as kept where job_id in ({ids})),
-               (select json_agg(to_jsonb(llm_call) order by job_id) from llm_call where job_id in ({ids})),
+               (select json_agg(to_jsonb(llm_call) order by job_id, id) from llm_call where job_id in ({ids})),
                (select json_agg(to_jsonb(job_type) order by name) from job_type),
                (select count(*) from worker where worker_id like 'somebody at %')"""
     before = stack.sql(state)
