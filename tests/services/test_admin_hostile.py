@@ -135,7 +135,7 @@ def test_what_is_hostile_stands_on_the_page_as_it_was_written(admin_site: AdminS
 
 def test_markdown_of_a_clip_can_link_to_the_web_and_to_nothing_else(admin_site: AdminSite, jobs: list[UUID]) -> None:
     page = admin_site.operator.get(f"/jobs/{jobs[2]}/result").text
-    body = page.split('<section class="rendered"')[1].split("</section>")[0]
+    body = page.split('<div class="rendered"')[1].split("</div>")[0]
 
     assert 'href="https://ok.example" rel="noopener nofollow ugc"' in body
     for gone in ('javascript:alert(1)"', 'href="data:', 'href="/logout"', "<img", "<script", '" onclick', "style="):

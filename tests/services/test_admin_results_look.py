@@ -8,9 +8,9 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from tests.databases import ROOT
+from tests.services.admin_crawl import LOOKS, invalid, look_at
 from tests.services.admin_jobs import RESULTS, TRANSCRIPT, completed, failed
 from tests.services.admin_site import AdminSite
-from tests.services.test_admin_crawl import LOOKS, invalid, look_at
 
 LONG = "enlangtekstutenmellomrom" * 20
 

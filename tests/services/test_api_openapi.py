@@ -15,9 +15,9 @@ from services.admin.api.documentation import openapi
 from services.admin.api.problems import KINDS
 from services.admin.api.routes import OPERATIONS, routes
 from tests.databases import ROOT
+from tests.services.admin_crawl import invalid, look_at
 from tests.services.admin_site import AdminSite, logged_in_page
 from tests.services.api_client import make_token
-from tests.services.test_admin_crawl import invalid, look_at
 
 # A rule that no schema can say (a type that nobody works, a year that the database does not take, 280.0 for a whole
 # number, a cursor of another database) may refuse what fits the schema; every other operation takes whatever fits.
