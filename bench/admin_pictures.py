@@ -5,6 +5,7 @@
 Runs the view on an embedded PostgreSQL and looks at it with Debian's Chromium. To be run again when the pages change.
 """
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -24,7 +25,12 @@ PICTURES = (
     ("now-phone", "/", 360, 780, "dark"),
     ("statistics", "/statistics", 1180, 820, "light"),
     ("spend", "/spend", 1180, 700, "dark"),
+    ("job", "/jobs/7c40d1b2-93ce-4e05-8a61-0f2b5d7e9a13", 1180, 960, "light"),
+    ("errors", "/errors", 1180, 560, "dark"),
+    ("transcript", "/jobs/2b9e6f04-5a7d-4c38-b1f0-64c8e2a7d951/transcript#t=10.5", 1180, 760, "light"),
+    ("transcript-phone", "/jobs/2b9e6f04-5a7d-4c38-b1f0-64c8e2a7d951/transcript#t=10.5", 360, 780, "dark"),
 )
+RECORDING = "2026/ep39.mp3"
 SCENE = Path(__file__).with_suffix(".sql").read_text()
 
 
@@ -53,6 +59,9 @@ def main() -> None:
                 admin_site_with(database, ADMIN_ENVIRONMENT="demo", OPENROUTER_DAY_BUDGET_USD="0.25") as site,
                 running_browser() as browser,
             ):
+                recording = site.settings.media_root / RECORDING
+                recording.parent.mkdir()
+                shutil.copy(ROOT / "demo" / "sample.mp3", recording)
                 take(browser, site)
             database.close()
 

@@ -6,11 +6,47 @@ insert into job_queue (job_type, payload, created_at, scheduled_for)
   select 'whisper_transcribe', jsonb_build_object('path', format('2026/ep%s.mp3', 40 + i)), now() - i * interval '3 min',
          now() - i * interval '3 min' from generate_series(1, 6) as i;
 
-insert into job_queue (job_type, payload, status, attempts, started_at, progress, progress_note, worker_id, lease_until)
-  values ('whisper_transcribe', '{"path": "2026/ep40.mp3"}', 'running', 1, now() - interval '4 min', 0.62,
-          '31:10 of 50:12', 'whisper-1:7:3fa21c', now() + interval '1 hour'),
-         ('openrouter_analyze', '{}', 'running', 0, now() - interval '21 s', null, 'chapters',
-          'openrouter-1:7:90b1d2', now() + interval '1 hour');
+insert into job_queue (id, job_type, payload, created_at, scheduled_for, status, attempts, started_at, progress,
+                       progress_note, progress_at, worker_id, lease_until)
+  values ('7c40d1b2-93ce-4e05-8a61-0f2b5d7e9a13', 'whisper_transcribe',
+          '{"path": "2026/ep40.mp3", "hotwords": ["Statnett", "Nordlink"], "analyze": true}', now() - interval '12 min',
+          now() - interval '12 min', 'running', 1, now() - interval '4 min', 0.62, '31:10 of 50:12', now(), 'whisper-1:7:3fa21c',
+          now() + interval '1 hour'),
+         (gen_random_uuid(), 'openrouter_analyze', '{}', now(), now(), 'running', 0, now() - interval '21 s', null, 'chapters',
+          now(), 'openrouter-1:7:90b1d2', now() + interval '1 hour');
+
+insert into job_attempt (job_id, attempt, worker_id, started_at, ended_at, outcome, charged, error_class, error_msg, progress)
+  values ('7c40d1b2-93ce-4e05-8a61-0f2b5d7e9a13', 1, 'whisper-2:7:18d0aa', now() - interval '11 min',
+          now() - interval '5 min', 'lost', true, 'lost', 'no heartbeat for 60 s', 0.31);
+
+-- As its events would have been written on the way; the insert above wrote but one.
+delete from job_event where job_id = '7c40d1b2-93ce-4e05-8a61-0f2b5d7e9a13';
+insert into job_event (job_id, job_type, old_status, new_status, attempts, error_class, worker_id, actor, at)
+  select '7c40d1b2-93ce-4e05-8a61-0f2b5d7e9a13', 'whisper_transcribe', step.old::job_status, step.new::job_status,
+         step.attempts, step.class, step.worker, step.actor, now() - step.ago
+    from (values (null, 'pending', 0, null, null, 'kari', interval '12 min'),
+                 ('pending', 'running', 0, null, 'whisper-2:7:18d0aa', 'worker_whisper', interval '11 min'),
+                 ('running', 'retry', 1, 'lost', null, 'worker_stats', interval '5 min'),
+                 ('retry', 'running', 1, null, 'whisper-1:7:3fa21c', 'worker_whisper', interval '4 min'))
+         as step (old, new, attempts, class, worker, actor, ago);
+
+insert into job_queue (id, job_type, payload, status, started_at, completed_at, worker_id, result)
+  values ('2b9e6f04-5a7d-4c38-b1f0-64c8e2a7d951', 'whisper_transcribe', '{"path": "2026/ep39.mp3"}', 'completed',
+          now() - interval '50 min', now() - interval '45 min', 'whisper-1:7:3fa21c',
+          jsonb_build_object(
+              'language', 'no', 'language_source', 'forced', 'duration', 27.8, 'text', '',
+              'model', jsonb_build_object('name', 'large-v3-turbo', 'device', 'cuda'),
+              'source', jsonb_build_object('path', '2026/ep39.mp3'),
+              'segments', (select jsonb_agg(jsonb_build_object('id', n - 1, 'start', at, 'end', until, 'text', words,
+                                                               'avg_logprob', sure) order by n)
+                             from (values (1, 0.0, 4.1, 'Velkommen til Lyd og bilde, i dag om en ferge for lite.', -0.2),
+                                          (2, 4.1, 9.6, 'Sambandet mellom Moss og Horten er det travleste i landet.', -0.2),
+                                          (3, 9.6, 14.9, 'Likevel gikk det tre båter der det var avtalt fem.', -0.3),
+                                          (4, 14.9, 20.2, 'Ordføreren i Horten kaller det en stengt riksvei.', -0.95),
+                                          (5, 20.2, 27.8, 'Hva sier rederiet, og hva står det egentlig i anbudet?', -0.2))
+                                  as line (n, at, until, words, sure)),
+              'dropped', jsonb_build_array(jsonb_build_object('start', 27.8, 'end', 27.9, 'text', 'Teksting av NRK',
+                                                              'reason', 'credit'))));
 
 insert into worker (worker_id, job_type, role, version, host, pid)
   select worker_id, job_type, 'worker', '0.6', split_part(worker_id, ':', 1), 7
@@ -23,6 +59,9 @@ insert into worker (worker_id, job_type, role, version, host, pid, idle)
 insert into job_queue (job_type, payload, status, attempts, completed_at, error_class, error_msg)
   select 'research_clip', '{}', 'error', 3, now() - i * interval '50 min', 'timeout',
          'the model did not answer within 120 s' from generate_series(1, 2) as i;
+insert into job_queue (job_type, payload, status, attempts, completed_at, error_class, error_msg)
+  select 'whisper_transcribe', '{}', 'error', 1, now() - i * interval '3 hours', 'not_found',
+         format('there is no such file below MEDIA_ROOT: 2026/ep%s.mp3', 50 + i) from generate_series(1, 5) as i;
 
 insert into job_queue (job_type, payload, status, attempts, scheduled_for, error_class, error_msg)
   values ('research_clip', '{}', 'retry', 1, now() + interval '4 min', 'provider_5xx', '503 from the provider');
