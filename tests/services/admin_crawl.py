@@ -90,6 +90,8 @@ class Crawl:
 def look_at(page: Any, path: str, looks: Sequence[Look]) -> list[str]:
     """What axe finds, and whether the page is wider than the window, with everything folded out."""
     found = []
+    if looks:
+        page.evaluate(AXE)
     for width, scheme in looks:
         page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
         page.set_viewport_size({"width": width, "height": 800})
@@ -97,7 +99,6 @@ def look_at(page: Any, path: str, looks: Sequence[Look]) -> list[str]:
         needed = page.evaluate("document.documentElement.scrollWidth")
         if needed > width:
             found.append(f"{path}: {needed} px wide at {width}")
-        page.evaluate(AXE)
         result = page.evaluate("rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']})", RULES)
         for violation in result["violations"]:
             nodes = [node["html"][:200] for node in violation["nodes"][:2]]
