@@ -9,6 +9,7 @@ line in a paragraph, which is the fairest that can be done for them. Also measur
 import argparse
 import html
 import random
+import re
 import statistics
 import sys
 import time
@@ -117,13 +118,14 @@ def megabytes() -> Iterator[tuple[str, Clipboard]]:
     yield "short lines", Clipboard("\n".join(lines)[:1_000_000])
     rows = (f"{number}\tHavna i Østre Våg\t{number * 7 % 9973}\t{number % 99} %" for number in range(25_000))
     yield "table", Clipboard("\n".join(rows)[:950_000])
-    yield from unlike_megabytes(pile)
+    yield from unlike_megabytes(pages)
     yield "HTML", Clipboard("", "".join(f"<p>{number} {sentence * 4}</p>" for number in range(2700))[:1_000_000])
 
 
-def unlike_megabytes(pile: str) -> Iterator[tuple[str, Clipboard]]:
-    """Of lines and of rows that are all different: words in any order, a page's own among them."""
-    words = sorted({word for word in pile.split() if word.rstrip(".,").isalpha()})
+def unlike_megabytes(pages: list[Paste]) -> Iterator[tuple[str, Clipboard]]:
+    """Of lines and of rows that are all different: words of the matter in any order."""
+    matter = " ".join(line.text for page in pages for line in page.lines if line.mark == "B")
+    words = sorted(set(re.findall(r"(?<!\S)[A-Za-zÆØÅæøå]{2,}[.,]?(?!\S)", matter)))
     drawn = random.Random(3)  # noqa: S311 - the same in each run
     lines = (" ".join(drawn.choices(words, k=drawn.randint(3, 7))) for _ in range(25_000))
     yield "short lines, all different", Clipboard("\n".join(lines)[:960_000])

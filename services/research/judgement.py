@@ -17,11 +17,11 @@ _DIGIT = re.compile(r"\d")
 _ALIKE = str.maketrans("123456789", "000000000")
 _SPOKEN_NUMBER = re.compile("|".join(rf"{number}(?<!\d{number})(?!\d)" for number in sorted(NUMBERS)))
 _CAPITAL = re.compile(" [A-ZÆØÅ]")
-_CAPITALS = re.compile("(?<! på)(?<! til)(?<! via)(?<! on)(?<! to)(?<! by) (?=[A-ZÆØÅ])")
+_CAPITALS = re.compile(" (?=[A-ZÆØÅ])(?<! på )(?<! til )(?<! via )(?<! on )(?<! to )(?<! by )")
 _SIGNS = re.compile("[\u2190-\u2bff─-╿\U0001f000-\U0001faff\ufe0f\u200d]+")
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
 _SEPARATORS = re.compile(r"\s*[|•·›»>▸/⁄<]\s+|\s+[|•·›»/–]\s*|\t+|\s{2,}")
-_MAY_SEPARATE = re.compile(r"[|•·›»>▸/⁄<–\t]|\s\s")
+_SEPARATOR_SIGNS = re.compile(r"[|•·›»>▸/⁄<–]|\s\s")
 _CLOSING = "»”\"')"
 _ENDS_OF_SENTENCES, _MARKS = frozenset(".!?:…"), frozenset("!?")
 _DIGITS = re.compile(r"[\d\s.,:k%/+-]+\Z")
@@ -110,11 +110,11 @@ def _judge_words(text: str) -> Judgement:
         return Judgement(folded, family, True, is_sentence, reading.section, consent_words=consent)
     section = None if ends and not text.rstrip().endswith(":") else reading.section
     # Entries are made of the line's own words; but where it stands in brackets, that is seen of the whole line alone.
-    is_hinted = reading.is_hinted or "(" in text or "[" in text
-    if ":" not in text and _is_labels(text, is_hinted=is_hinted):
+    hints = None if "(" in text or "[" in text else reading.hints
+    if ":" not in text and _is_labels(text, hints=hints):
         return Judgement(folded, "labels", True, is_sentence)
     weak = None if is_spoken else reading.weak
-    is_menu = not is_spoken and _is_menu(text, is_hinted=is_hinted)
+    is_menu = not is_spoken and _is_menu(text, hints=hints)
     name = weak or ("navigation" if is_menu else None)
     return Judgement(folded, name, False, is_sentence, section, is_menu, consent_words=consent)
 
@@ -139,7 +139,7 @@ def _consent_words(folded: str) -> int:
     return len({found.lastindex for found in CONSENT_THINGS.finditer(folded)})
 
 
-def _is_menu(text: str, *, is_hinted: bool) -> bool:
+def _is_menu(text: str, *, hints: int | None) -> bool:
     """Whether a line is a row of menu entries: short, most of them words that menus have."""
     if len(text) > _LONGEST_MENU:
         return False
@@ -154,7 +154,7 @@ def _is_menu(text: str, *, is_hinted: bool) -> bool:
             return False
         least = 1 if text.count(" | ") >= _LEAST_BARS and not _DIGIT.search(text) else max(2, 0.4 * len(entries))
         words = [entry for entry in entries if not entry.isdecimal()]
-        return _are_many((_is_known(entry, is_hinted=is_hinted) for entry in words), len(words), least)
+        return _are_many((_is_known(entry, hints=hints) for entry in words), len(words), least)
     words = text.split()
     if not words:
         return False
@@ -167,22 +167,19 @@ def _is_menu(text: str, *, is_hinted: bool) -> bool:
 
 def _entries(text: str) -> list[str]:
     """The entries of a row, folded; a line that is none stays as it is."""
-    entries = [text]
-    if _MAY_SEPARATE.search(text) and len(cells := _SEPARATORS.split(text)) > 1:
-        entries = [entry for entry in map(fold, cells) if entry]
+    cells = _SEPARATORS.split(text) if _SEPARATOR_SIGNS.search(text) else text.split("\t")
+    entries = [entry for entry in map(fold, cells) if entry] if len(cells) > 1 else [text]
     if len(entries) == 1 and _is_glued(text):
         entries = [entry for entry in map(fold, _GLUED.split(text)) if entry]
     return entries
 
 
-def _is_labels(text: str, *, is_hinted: bool) -> bool:
+def _is_labels(text: str, *, hints: int | None) -> bool:
     """Whether a line is two or more buttons whose line breaks got lost."""
     if len(text) > _LONGEST_MENU:
         return False
     splits = [split for split, is_tried in ((_GLUED, _is_glued(text)), (_CAPITALS, _is_capitalised(text))) if is_tried]
-    return any(
-        _are_labels([part for part in map(fold, split.split(text)) if part], is_hinted=is_hinted) for split in splits
-    )
+    return any(_are_labels([part for part in map(fold, split.split(text)) if part], hints=hints) for split in splits)
 
 
 def _is_glued(text: str) -> bool:
@@ -195,11 +192,11 @@ def _is_capitalised(text: str) -> bool:
     return words > 0 and 4 * len(_CAPITAL.findall(text)) >= words
 
 
-def _are_labels(parts: list[str], *, is_hinted: bool) -> bool:
+def _are_labels(parts: list[str], *, hints: int | None) -> bool:
     if len(parts) < 2:
         return False
-    strong = (_read_entry(part, is_hinted).strong is not None for part in parts)
-    known = (_is_known(part, is_hinted=is_hinted) for part in parts)
+    strong = (_read_entry(part, hints).strong is not None for part in parts)
+    known = (_is_known(part, hints=hints) for part in parts)
     return _are_many(strong, len(parts), max(1, 0.4 * len(parts))) and _are_many(known, len(parts), 0.6 * len(parts))
 
 
@@ -216,15 +213,15 @@ def _are_many(told: Iterable[bool], count: int, least: float) -> bool:
 
 
 @lru_cache(maxsize=16384)
-def _read_entry(entry: str, is_hinted: bool) -> Reading:
-    return WORDINGS.read(entry, is_hinted=is_hinted)
+def _read_entry(entry: str, hints: int | None) -> Reading:
+    return WORDINGS.read(entry, hints)
 
 
-def _is_known(entry: str, *, is_hinted: bool) -> bool:
+def _is_known(entry: str, *, hints: int | None) -> bool:
     """Whether one entry of a row is itself a label of a page."""
     if entry in NAV_WORDS:
         return True
-    reading = _read_entry(entry, is_hinted)
+    reading = _read_entry(entry, hints)
     return len(entry) <= _LONGEST_ENTRY and (reading.strong or reading.weak) is not None
 
 

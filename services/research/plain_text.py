@@ -130,9 +130,9 @@ def _read_columns(lines: list[Line], position: int) -> None:
     text = line.text
     if "\t" not in text and _COLUMNS.search(text) and _has_rows(lines, position):
         text = _COLUMNS.sub("\t", text)
-    if "\t" in text:
+    if " \t" in text or "\t " in text or "\t\t" in text:
         text = _TAB_RUN.sub("\t", text)
-    spaced = _SPACE_RUN.sub(" ", text)
+    spaced = _SPACE_RUN.sub(" ", text) if "  " in text else text
     if (found := ITEM.match(spaced.replace("\t", " ", 1))) and found.end("sign") == spaced.find("\t"):
         spaced = spaced.replace("\t", " ", 1)  # a list of a word processor, not a table
     if "\t" in spaced and line.kind == "text":

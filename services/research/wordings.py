@@ -47,12 +47,9 @@ class Reading(NamedTuple):
     weak: str | None = None
     section: str | None = None  # what stands below it
     may_ask_consent: bool = False  # a word stands there without which nobody asks
-    is_hinted: bool = True  # a word stands there that some wordings need
+    hints: int = 0  # at wordings, by its words: bits
 
 
-_NOTHING = tuple(
-    tuple(Reading(may_ask_consent=asks, is_hinted=hinted) for hinted in (False, True)) for asks in (False, True)
-)
 _FIELDS = {"labels": ("strong",), "sentences": ("strong", "spoken"), "weak": ("weak",), "section": ("section",)}
 
 
@@ -65,7 +62,7 @@ class Wordings:
         self._begun: dict[str, list[_Candidate]] = {}  # beginning -> wordings
         self._hinted: list[_Candidate] = []  # wordings that begin with anything, or with a digit
         hints: list[tuple[int, Iterable[str]]] = []
-        numeric: list[_Candidate] = []
+        numeric: list[tuple[frozenset[str], _Candidate]] = []
         begun: dict[tuple[int, frozenset[str]], list[str]] = {}
         for number, part in self.parts():
             begins, needs = beginnings(part), needed(part)
@@ -75,13 +72,15 @@ class Wordings:
                 hints.append((len(self._hinted), _likeliest(needs)))
                 self._hinted.append((number, needs, _compile(part)))
             else:
-                numeric.append((number, (), _numeric(part)))
+                numeric.append((begins, (number, (), _numeric(part))))
         for (number, begins), parts in begun.items():
             for begin in begins:
                 self._begun.setdefault(begin, []).append((number, (), _compile("|".join(parts))))
         self._consent = 1 << len(self._hinted)
         self._hints = Hints([*hints, (len(self._hinted), consent_words)])
-        self._numeric = tuple(numeric)  # those that need a digit, and neither a word nor a beginning
+        self._numeric = tuple(numeric)  # with their beginnings: those that need a digit and no word
+        self._numeric_from = lru_cache(_MOST_REMEMBERED)(self._find_numeric)
+        self._nothing_with = lru_cache(_MOST_REMEMBERED)(self._find_nothing)
         self._beginning_with = lru_cache(_MOST_REMEMBERED)(self._find_begun)
         self._hinted_at_by = lru_cache(_MOST_REMEMBERED)(self._find_hinted)
 
@@ -89,13 +88,14 @@ class Wordings:
         """Number of the family and pattern, of each alternative of each pattern."""
         return ((number, part) for number, family in enumerate(self.families) for part in family.parts)
 
-    def read(self, folded: str, *, is_hinted: bool = True) -> Reading:
-        """What a folded line is worded as; `is_hinted`: whether a word of it may be a hint."""
-        hints = self._hints_of(folded) if is_hinted else 0
-        nothing = _NOTHING[hints & self._consent != 0][hints != 0]
+    def read(self, folded: str, hints: int | None = None) -> Reading:
+        """What a folded line is worded as; `hints`: of the longer line that it is a part of, where known."""
+        if hints is None:
+            hints = self._hints_of(folded)
+        nothing = self._nothing_with(hints)
         if len(folded) > self.longest:
             return nothing
-        candidates = self._numeric if _DIGIT.search(folded) else ()
+        candidates = self._numeric_from(folded[:1]) if _DIGIT.search(folded) else ()
         if not folded[:1].isdecimal():
             candidates += self._beginning_with(folded[:LENGTH])
         if hints:
@@ -115,9 +115,17 @@ class Wordings:
             hints |= bits
         return hints
 
+    def _find_nothing(self, hints: int) -> Reading:
+        return Reading(may_ask_consent=hints & self._consent != 0, hints=hints)
+
     def _find_begun(self, begins: str) -> tuple[_Candidate, ...]:
         ways = (self._begun.get(begins[:length], ()) for length in range(1, len(begins) + 1))
         return tuple(candidate for candidates in ways for candidate in candidates)
+
+    def _find_numeric(self, first: str) -> tuple[_Candidate, ...]:
+        return tuple(
+            candidate for begins, candidate in self._numeric if any(begin[:1] in ("", first) for begin in begins)
+        )
 
     def _find_hinted(self, hints: int) -> tuple[_Candidate, ...]:
         return tuple(candidate for place, candidate in enumerate(self._hinted) if hints >> place & 1)
