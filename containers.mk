@@ -4,7 +4,10 @@ ROLE ?= jobbko_operator
 
 .PHONY: up down logs ps psql password new-password reset-password key secret add backup restore stack sbom
 
+# First `secrets` alone: with a new image of it, Compose would exchange whatever depends on it, the database before the
+# workers, and stop these while it is away, so that they could not give their jobs back.
 up:  ## build and start everything, wait until it is well (SCALE=3: that many whisper workers)
+	@$(COMPOSE) up --build --detach --no-deps --quiet-pull secrets
 	@$(COMPOSE) up --build --detach --wait $(if $(SCALE),--scale whisper=$(SCALE)) || \
 	  { $(COMPOSE) ps --all; $(COMPOSE) logs --tail 2; exit 1; } >&2
 	@$(COMPOSE) ps
