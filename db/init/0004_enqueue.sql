@@ -105,7 +105,8 @@ end
 $$;
 comment on function enqueue_job is 'Enqueues one job; returns its id, or that of the job that holds the unique key';
 
--- Many jobs of one type in one statement, without keys. Ids come back in the order of the payloads.
+-- Many jobs of one type in one statement, without keys. Ids come back in the order of the payloads. They ascend, so that
+-- jobs that are due at the same moment are claimed in that order, and lie in it in the table and all its indexes.
 create function enqueue_jobs(
     p_job_type      text,
     p_payloads      jsonb[],
@@ -127,7 +128,8 @@ begin
                           case when array_position(p_payloads, null) is null
                                then (select max(octet_length(payload::text)) from unnest(p_payloads) as payload) end,
                           p_scheduled_for, p_max_attempts, null);
-    select array_agg(gen_random_uuid()) into v_ids from generate_subscripts(p_payloads, 1);
+    select array_agg(fresh.id order by fresh.id) into v_ids
+      from (select gen_random_uuid() as id from generate_subscripts(p_payloads, 1)) as fresh;
     insert into job_queue (id, job_type, payload, priority, scheduled_for, max_attempts, parent_id)
     select fresh.id, p_job_type, fresh.payload, coalesce(p_priority, 0::smallint), coalesce(p_scheduled_for, now()),
            coalesce(p_max_attempts, 3::smallint), p_parent_id

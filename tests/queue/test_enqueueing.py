@@ -11,8 +11,9 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row, namedtuple_row
 
-from sidelinja_jobs import Enqueued, NotAllowedError, RefusedError, enqueue, enqueue_many
+from sidelinja_jobs import Enqueued, NotAllowedError, RefusedError, enqueue, enqueue_many, queue
 from tests.databases import Database
+from tests.sessions import worker_session
 
 
 class Track(msgspec.Struct):
@@ -115,6 +116,8 @@ def test_many_jobs_come_back_in_the_order_of_their_payloads(database: Database, 
         ids,
     )
     assert [row["payload"] for row in numbers] == payloads
+    claims = [claim for _ in range(5) for claim in queue.claim(worker_session(database), "test_job", "w1", 100)]
+    assert [claim.id for claim in claims] == ids, "that are due at the same moment are claimed in this order, too"
     assert enqueue_many(producer, "test_job", []) == []
 
 
