@@ -25,6 +25,12 @@ OURS = "jobbko"
 BARE = ("ceiling", "ceiling1000")  # the statements alone, 100 and 1,000 jobs each
 PYTHON_PEERS = ("procrastinate", "pgqueuer-psycopg", "pgqueuer-asyncpg", "oban", "chancy")
 NODE_PEERS = ("graphile", "pgboss", "pgboss-notify")
+BESIDE = {  # column: the systems of which the best one is compared with
+    "best Python peer": PYTHON_PEERS,
+    "graphile-worker": ("graphile",),
+    "pg-boss": ("pgboss", "pgboss-notify"),
+    **{name: (name,) for name in BARE},
+}
 # case: (figure, is more better)
 FIGURES = {
     "enqueue": [("single/s", True), ("bulk/s", True)],
@@ -38,8 +44,6 @@ FIGURES = {
     "idle": [("statements/s", False), ("worker CPU %", False)],
 }
 CROWDED = ("backlog", "completed", "future")
-# Runs the harness with one more system than it knows.
-WITH_OURS = f"import sys, run; run.SYSTEMS['{OURS}'] = ([sys.executable], sys.argv.pop(1), ''); run.main()"
 
 
 def install_python(cache: Path, harness: Path) -> Path | None:
@@ -98,7 +102,7 @@ def run_harness(options: argparse.Namespace, results: Path, server: str) -> list
     python, peers, environ = peers_at_hand(options.peers, options.cache, options.harness)
     systems = [OURS, *BARE, *peers]
     command = [
-        python, "-c", WITH_OURS, str(ROOT / "bench" / "queue_driver.py"), "--server", server,
+        python, str(ROOT / "bench" / "queue_harness.py"), "--server", server,
         "--systems", ",".join(systems), "--cases", options.cases, "--rounds", str(options.rounds),
         "--limit", str(options.limit), "--paced", str(options.paced), "--out", str(results),
     ]  # fmt: skip
@@ -136,7 +140,7 @@ def each_figure(cell: dict[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def compare(figures: dict[str, dict[str, dict[str, float]]], peers: list[str]) -> list[dict[str, Any]]:
-    """One row a figure: ours, the best peer of each kind, the ceiling, and the ratios; above 1 is ahead."""
+    """One row a figure: ours, what stands beside it, and the ratios; above 1 is ahead."""
     rows = []
     for case, wanted in FIGURES.items():
         for name, more_is_better in wanted:
@@ -144,8 +148,7 @@ def compare(figures: dict[str, dict[str, dict[str, float]]], peers: list[str]) -
             if (ours := values.get(OURS)) is None:
                 continue
             row: dict[str, Any] = {"case": case, "figure": name, "ours": ours}
-            groups = {"python": PYTHON_PEERS, "node": NODE_PEERS} | {name: (name,) for name in BARE}
-            for group, members in groups.items():
+            for group, members in BESIDE.items():
                 at_hand = {system: values[system] for system in members if system in values}
                 if at_hand and not (group in BARE and case == "idle"):
                     best = (max if more_is_better else min)(at_hand, key=at_hand.__getitem__)
@@ -159,17 +162,22 @@ def compare(figures: dict[str, dict[str, dict[str, float]]], peers: list[str]) -
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    groups = ("python", "node", *BARE)
-    print(f"\n| case | figure | ours | best Python peer | best Node peer | {' | '.join(BARE)} | share of clear |")
-    print("|---" * (len(groups) + 4) + "|")
+    print(f"\n| case | figure | ours | {' | '.join(BESIDE)} | share of clear |")
+    print("|---" * (len(BESIDE) + 4) + "|")
     for row in rows:
         beside = [
             f"{row[group]['value']:,.4g} {row[group]['system']} ({row[group]['ratio']:.2f})" if group in row else "—"
-            for group in groups
+            for group in BESIDE
         ]
         share = f"{row['share of clear']:.0%}" if "share of clear" in row else ""
         print(f"| {row['case']} | {row['figure']} | {row['ours']:,.4g} | {' | '.join(beside)} | {share} |")
     print("In brackets: our ratio; above 1 is ahead.")
+
+
+def show_kept(cells: list[dict[str, Any]]) -> None:
+    drains = [cell for cell in cells if "kept" in cell]
+    done, kept = sum(cell["done"] for cell in drains), sum(cell["kept"] for cell in drains)
+    print(f"Of {done:,} of our jobs in {len(drains)} drains, {kept:,} have their result and their three events.")
 
 
 def main() -> None:
@@ -194,6 +202,7 @@ def main() -> None:
         cells = json.loads(results.read_text())["cells"]
     rows = compare(figures_of(cells), peers)
     show(rows)
+    show_kept(cells)
     load = statistics.median(cell["load"] for cell in cells)
     print(f"Load average before each cell, median: {load:.1f} on {os.cpu_count()} cores")
     print(json.dumps({"rounds": options.rounds, "peers": peers, "load": load, "figures": rows}))
