@@ -74,7 +74,7 @@ def enqueue_many(
     max_attempts: int = 3,
     parent_id: UUID | None = None,
 ) -> list[UUID]:
-    """Enqueues many jobs of one type in one statement; the ids come in the order of the payloads, and so will the claims.
+    """Enqueues many jobs of one type in one statement; ids and, later, claims come in the order of the payloads.
 
     Raises:
         RefusedError, NotAllowedError: as `enqueue`; then none of them is queued.
