@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
+from services.admin.pages.payload_form import fields_of
+from services.admin.words import all_words
 from services.openrouter.payload import AnalyzePayload
 from services.research.payload import ClipPayload
 from services.stats.payload import StatsPayload
 from services.whisper.payload import WhisperPayload
 from sidelinja_jobs.payload_schema import payload_schema
 from tests.services.admin_jobs import form, said
-from tests.services.admin_site import AdminSite
+from tests.services.admin_site import AdminSite, admin_site_with
 
 SCHEMAS = {
     "whisper_transcribe": WhisperPayload,
@@ -89,6 +91,29 @@ def test_fields_stand_as_in_the_workers_code(site: AdminSite) -> None:
     for name, kind in SCHEMAS.items():
         page = site.operator.get(f"/enqueue/{name}").text
         assert list(dict.fromkeys(re.findall(r'name="p\.(\w+)"', page))) == list(kind.__struct_encode_fields__), name
+
+
+def test_what_is_said_of_a_field_is_said_in_both_languages(site: AdminSite) -> None:
+    """In English as the worker's schema says it, so that a changed description asks for its translation."""
+    said_of = {
+        f"field.{name}.{item.name}": item.help
+        for name, kind in SCHEMAS.items()
+        for item in fields_of(payload_schema(kind)) or []
+        if item.help
+    }
+    assert said_of == {key: word["en"] for key, word in all_words().items() if key.startswith("field.")}
+
+    for language, words in (
+        ("nb", "lydfilen, regnet fra MEDIA_ROOT"),
+        ("en", "the audio file, relative to MEDIA_ROOT"),
+    ):
+        with admin_site_with(site.database, ADMIN_LANGUAGE=language) as other:
+            assert words in other.operator.get("/enqueue/whisper_transcribe").text
+    assert "what it is called" in site.operator.get("/enqueue/test_job").text, "a type that the view does not know"
+
+
+def test_an_address_is_typed_on_one_line(site: AdminSite) -> None:
+    assert re.search(r'<input id="p-source-5furl"', site.operator.get("/enqueue/research_clip").text)
 
 
 def test_a_schema_whose_order_is_none_has_all_its_fields(site: AdminSite) -> None:

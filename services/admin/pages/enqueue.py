@@ -1,7 +1,7 @@
 """A new job by a form that is made from the schema of its type's payload."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -21,6 +21,7 @@ from services.admin.pages.job_filter import NEWEST, OLDEST
 from services.admin.pages.media import audio_files, media_problem
 from services.admin.pages.payload_form import Field, Filled, fields_of, fill
 from services.admin.rendering import redirect, render, speech
+from services.admin.words import Speech, all_words
 from sidelinja_jobs.cli.exits import RefusedError as TypedError
 from sidelinja_jobs.cli.payloads import check_content
 from sidelinja_jobs.errors import RefusedError
@@ -135,13 +136,19 @@ async def _form(
         "jobs/enqueue.html",
         status_code=status_code,
         facts=facts,
-        fields=fields,
+        fields=[_in_words(item, facts["name"], speech(request)) for item in fields],
         given=given,
         rest=rest,
         problems=problems | rest.problems,
         files=files,
         request_id=uuid4(),
     )
+
+
+def _in_words(item: Field, job_type: str, says: Speech) -> Field:
+    """A field with what is said of it in the page's language; with its schema's own words where we have none."""
+    key = f"field.{job_type}.{item.name}"
+    return replace(item, help=says.t(key)) if key in all_words() else item
 
 
 def _texts(form: FormData, name: str) -> list[str]:

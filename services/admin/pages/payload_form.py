@@ -129,6 +129,8 @@ def _text_kind(name: str, inner: Schema) -> str:
     if name in _PATH_NAMES or name.endswith("_path"):
         return "path" if name in _PATH_NAMES else "text"
     longest = inner.get("maxLength")
+    if name.endswith("url"):
+        return "text"
     is_long = longest > _LONG_TEXT if isinstance(longest, int) else name in _LONG_NAMES
     return "long" if is_long and "format" not in inner else "text"
 
