@@ -7,8 +7,10 @@ Nothing is deleted for what it says: an episode may be about such texts.
 
 import hashlib
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from openrouter_client.pattern_parts import Needs, fold_case, holds, needed
 
@@ -113,11 +115,23 @@ def _speaks_to_a_model(text: str) -> bool:
     wanted = [(needs, address) for needs, address in _ADDRESSES if holds(needs, folded)]
     if not wanted:
         return False
-    for line, folded_line in zip(text.splitlines(), folded.splitlines(), strict=True):
-        for needs, address in wanted:
-            if holds(needs, folded_line) and any(address.search(piece) for piece in _pieces(line)):
-                return True
-    return False
+    lines, folded_lines = text.splitlines(), folded.splitlines(keepends=True)
+    starts = [0, *accumulate(map(len, folded_lines))]
+    return any(
+        holds(needs, folded_lines[number]) and any(address.search(piece) for piece in _pieces(lines[number]))
+        for needs, address in wanted
+        for number in _lines_with(needs[0] if needs else {""}, folded, starts)
+    )
+
+
+def _lines_with(words: Iterable[str], text: str, starts: list[int]) -> Iterator[int]:
+    """The numbers of the lines that hold one of the words; `starts` of each line, and where the last one ends."""
+    for word in words:
+        place = text.find(word)
+        while 0 <= place < len(text):
+            number = bisect_right(starts, place) - 1
+            yield number
+            place = text.find(word, starts[number + 1])
 
 
 def _parts(text: str) -> Iterator[str]:
