@@ -12,9 +12,10 @@ from bench.stack_soak_alerts import Deed
 from tests.e2e.running_stack import RunningStack
 
 WORKERS = ("whisper", "openrouter", "research", "stats")
-KILLED = (*WORKERS, "admin", "delivery")
+KILLED = (*WORKERS, "delivery")
 MOST_REPLICAS = 3
 NOBODYS = "insert into job_queue (job_type, payload) values ('nobodys', '{}') returning id"
+BUSY = "select distinct split_part(worker_id, ':', 1) from job_queue where status = 'running'"
 # What a person does once the cause is gone; wrong payloads stay wrong.
 RETRY = """
 select done from act_on_jobs('retry', array(
@@ -36,11 +37,12 @@ class Chaos:
         self._nobodys = ""
         self._begun: dict[str, float] = {}
         self._next_at = 0.0
-        # Share of the time -> what happens then. Alerts wait for a quarter of the time before they tell.
+        # Share of the time -> what happens then. Alerts wait for a quarter of the time before they tell, and begin to
+        # wait anew when the state of the queue is not known: between 0.16 and 0.64 database and admin view are up.
         self._plan: list[tuple[float, Callable[[], None]]] = [
-            (0.16, self.ask_for_nobody), (0.17, self.nearly_fill_media), (0.35, self.restart_database),
-            (0.45, self.fill_media), (0.55, self.kill_database), (0.62, self.cancel_nobodys),
-            (0.64, self.clear_media), (0.70, self.restart_database),
+            (0.15, self.restart_database), (0.16, self.ask_for_nobody), (0.17, self.nearly_fill_media),
+            (0.45, self.fill_media), (0.62, self.cancel_nobodys), (0.64, self.clear_media),
+            (0.65, self.kill_admin), (0.67, self.restart_database), (0.71, self.kill_database),
         ]  # fmt: skip
         self._actions: list[tuple[Callable[[], None], int]] = [
             (self.kill, 8), (self.restart, 3), (self.scale, 4), (self.cut_network, 3), (self.cut_connections, 2),
@@ -56,19 +58,24 @@ class Chaos:
         if time.monotonic() >= self._next_at:
             (action,) = random.choices([a for a, _ in self._actions], [w for _, w in self._actions])  # noqa: S311
             self._do(action)
-            self._next_at = time.monotonic() + random.uniform(4, 14)  # noqa: S311
+            self._next_at = time.monotonic() + random.uniform(2, 9)  # noqa: S311
 
     def end(self) -> None:
         """Everything is there again, and what ended in error for lack of it is retried."""
         self.planned(1)
         self.is_over = True
         self._scale(2)
-        self._stack.compose("up", "--detach", "--no-deps", "--no-recreate", "--wait", *KILLED)
+        self._stack.compose("up", "--detach", "--no-deps", "--no-recreate", "--wait", "admin", *KILLED)
         self.counts["retried"] += int(self._stack.sql(RETRY))
 
     def kill(self) -> None:
-        """All processes of a container; its restart policy brings it back."""
-        self._kill(random.choice(KILLED))  # noqa: S311
+        """All processes of a container, of a busy one where there is one; its restart policy brings it back."""
+        living = {container[:12] for service in WORKERS for container in self._stack.containers(service)}
+        busy = living.intersection(self._stack.sql(BUSY).split())
+        self._kill_container(random.choice(sorted(busy))) if busy else self._kill(random.choice(KILLED))  # noqa: S311
+
+    def kill_admin(self) -> None:
+        self._kill("admin")
 
     def restart(self) -> None:
         """SIGTERM, as an update of its image does."""
@@ -140,11 +147,13 @@ class Chaos:
         self._stack.compose(*arguments, check=False)
 
     def _kill(self, service: str) -> None:
-        containers = self._stack.containers(service)
-        if containers:
-            process: int = self._stack.inspect(random.choice(containers))["State"]["Pid"]  # noqa: S311
-            if process:  # 0 while it is being restarted
-                os.kill(process, signal.SIGKILL)
+        if containers := self._stack.containers(service):
+            self._kill_container(random.choice(containers))  # noqa: S311
+
+    def _kill_container(self, container: str) -> None:
+        process: int = self._stack.inspect(container)["State"]["Pid"]
+        if process:  # 0 while it is being restarted
+            os.kill(process, signal.SIGKILL)
 
     def _in_media(self, script: str) -> None:
         self._stack.compose("run", "--rm", "--no-deps", "-T", "--entrypoint", "sh", "add", "-c", script)

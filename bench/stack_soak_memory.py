@@ -60,7 +60,8 @@ class MemoryWatch:
             largest: dict[str, float] = {}
             for row in map(json.loads, told.stdout.splitlines() if told else []):
                 service = re.sub(r"^.*?-soak-|-\d+$", "", row["Name"])
-                largest[service] = max(largest.get(service, 0), megabytes(row["MemUsage"]))
+                if "-run-" not in service:  # the producer
+                    largest[service] = max(largest.get(service, 0), megabytes(row["MemUsage"]))
             for service, size in largest.items():
                 if size:  # one that is just starting has none
                     self._samples[service].append(size)
