@@ -72,7 +72,10 @@ class Chaos:
         """All processes of a container, of a busy one where there is one; its restart policy brings it back."""
         living = {container[:12] for service in WORKERS for container in self._stack.containers(service)}
         busy = living.intersection(self._stack.sql(BUSY).split())
-        self._kill_container(random.choice(sorted(busy))) if busy else self._kill(random.choice(KILLED))  # noqa: S311
+        if busy:
+            self._kill_container(random.choice(sorted(busy)))  # noqa: S311
+        else:
+            self._kill(random.choice(KILLED))  # noqa: S311
 
     def kill_admin(self) -> None:
         self._kill("admin")
