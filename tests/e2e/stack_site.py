@@ -24,6 +24,10 @@ class StackSite:
         for name, role in ((OPERATOR, "operator"), (VIEWER, "viewer")):
             stack.jobs("account", "add", name, "--role", role)
 
+    def close(self) -> None:
+        """Takes the accounts away."""
+        self.stack.sql(f"select drop_account(name) from unnest(array['{OPERATOR}', '{VIEWER}']) as name")
+
     def token(self, account: str) -> str:
         """The cookie of a new session."""
         token = f"{account}-{datetime.now(UTC).timestamp()}"

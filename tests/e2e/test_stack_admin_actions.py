@@ -30,13 +30,15 @@ PASTE = "Les også: Noe annet\n\nFerga fra Moss til Horten går hvert kvarter.\n
 
 
 @pytest.fixture(scope="module")
-def site(stack: RunningStack, transcript: str) -> StackSite:
-    """With a log that has not been counted yet, and money that a model has cost."""
+def site(stack: RunningStack, transcript: str) -> Iterator[StackSite]:
+    """With a log that has not been counted yet, and money that a model has cost; nothing is left to wait."""
     site = StackSite(stack)
     stack.start_missing_workers()
     site.write_log(b"".join(line(ip=f"203.0.113.{number}") for number in range(LISTENERS)))
     stack.sql(SPENT)
-    return site
+    yield site
+    site.close()
+    stack.sql("select cancel_job(id) from job_queue where job_type = 'nobodys' and status in ('pending', 'retry')")
 
 
 @pytest.fixture(scope="module")
