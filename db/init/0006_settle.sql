@@ -79,7 +79,7 @@ comment on function complete_job is 'Ends a run well and stores its result; JQ00
 -- Completes many runs in one statement, each under its own fence: returns the jobs whose run was lost, and of those nothing
 -- was written. Called again, it finds what it did. The status is compared as text to keep the planner from the index of
 -- the running jobs, which it takes for nearly empty and would read anew for each of the batch.
-create function complete_jobs(p_job_ids uuid[], p_lease_tokens uuid[], p_results jsonb[]) returns setof uuid
+create function complete_runs(p_job_ids uuid[], p_lease_tokens uuid[], p_results jsonb[]) returns setof uuid
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
@@ -102,7 +102,17 @@ begin
     end if;
 end
 $$;
-comment on function complete_jobs is 'Ends many runs well, each under its fence; returns the jobs whose run was lost';
+comment on function complete_runs is 'Ends many runs well, each under its fence; returns the jobs whose run was lost';
+grant execute on function complete_runs to jobbko_worker;
+
+-- For workers of images from before complete_runs, which are told the opposite. To be dropped a release later.
+create function complete_jobs(p_job_ids uuid[], p_lease_tokens uuid[], p_results jsonb[]) returns setof uuid
+language sql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+    select unnest(p_job_ids) except select complete_runs(p_job_ids, p_lease_tokens, p_results)
+$$;
+comment on function complete_jobs is 'Ends many runs well, as complete_runs does; returns the jobs that were still held';
 grant execute on function complete_jobs to jobbko_worker;
 
 -- p_retry_after_seconds, at most 30 days, wins over the backoff. p_permanent ends the job at once.

@@ -62,9 +62,9 @@ select drop_checkpoints(%(job_id)s, %(lease_token)s)
 -- name: complete_job
 select complete_job(%(job_id)s, %(lease_token)s, %(result)s)
 
--- name: complete_jobs
+-- name: complete_runs
 select job_id
-  from complete_jobs(%(job_ids)s::uuid[], %(lease_tokens)s::uuid[],
+  from complete_runs(%(job_ids)s::uuid[], %(lease_tokens)s::uuid[],
                      array(select result from jsonb_array_elements(%(results)s) with ordinality as given (result, place)
                             order by place)) as job_id
 

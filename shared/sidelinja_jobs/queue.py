@@ -105,7 +105,7 @@ def complete_many(conn: QueueConnection, runs: Sequence[Held], results: Sequence
         zip(runs, results, strict=True), key=lambda each: each[0].id.int
     )  # the order in which rows are locked
     rows = _call(
-        conn, "complete_jobs", **_keys([run for run, _ in ended]), results=as_jsonb([each for _, each in ended])
+        conn, "complete_runs", **_keys([run for run, _ in ended]), results=as_jsonb([each for _, each in ended])
     )
     return {row["job_id"] for row in rows}
 

@@ -190,6 +190,7 @@ def attacks(run: Run) -> list[str]:
                 f"drop_checkpoints({named})",
                 f"complete_job({named}, '{{}}')",
                 f"complete_jobs({named_in_lists}, array['{{}}'::jsonb])",
+                f"complete_runs({named_in_lists}, array['{{}}'::jsonb])",
                 f"fail_job({named}, 'X', 'x', null, true, null)",
                 f"postpone_job({named}, now() + interval '1 hour', 'x')",
                 f"release_job({named}, 'x')",

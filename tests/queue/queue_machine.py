@@ -146,7 +146,7 @@ class QueueMachine(Meddling):
         ids, tokens = [key[0] for key in runs], [key[1] for key in runs]
         with conn.transaction():
             rows = conn.execute(
-                "select * from complete_jobs(%s::uuid[], %s::uuid[], %s::jsonb[])", (ids, tokens, ["{}"] * len(ids))
+                "select * from complete_runs(%s::uuid[], %s::uuid[], %s::jsonb[])", (ids, tokens, ["{}"] * len(ids))
             ).fetchall()
             assert {value for row in rows for value in row.values()} == lost
             for job_id in held:

@@ -73,6 +73,7 @@ FUNCTIONS = {
     "work": {
         "register_worker", "unregister_worker", "beat_worker", "set_worker_idle", "claim_jobs", "extend_leases",
         "confirm_run", "write_checkpoint", "read_checkpoints", "drop_checkpoints", "complete_job", "complete_jobs",
+        "complete_runs",
         "release_jobs", "fail_job", "postpone_job", "release_job", "release_strays", "run_outcome", "sweep_jobs",
         "pause_job_type", "resume_job_type", "resume_own_pause",
     },

@@ -14,7 +14,7 @@ FAULTS = [
     ("check_run", "and job.status = 'running'", ""),
     ("extend_leases", "and job.lease_token = given.lease_token", ""),
     ("record_status_change", "delete from job_checkpoint", "perform from job_checkpoint"),
-    ("complete_jobs", "job.lease_token = ended.lease_token", "true"),
+    ("complete_runs", "job.lease_token = ended.lease_token", "true"),
     ("fail_job", "v_job.attempts + 1 < v_job.max_attempts", "v_job.attempts < v_job.max_attempts"),
     ("end_run", "+ (p_charged and not v_cancelled)::integer", "+ p_charged::integer"),
     ("end_run", "when v_attempts > 0 then 'retry' else 'pending'", "when true then 'retry' else 'pending'"),
