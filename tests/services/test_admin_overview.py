@@ -112,6 +112,29 @@ def test_jobs_that_wait_for_a_worker_who_is_not_there_are_pointed_out(admin_site
     assert warning not in admin_site.operator.get("/").text
 
 
+def test_workers_are_shown_with_what_they_are_at_and_how_long_it_will_take(admin_site: AdminSite) -> None:
+    database = admin_site.database
+    database.rows(
+        """insert into worker (worker_id, job_type, role, version, host, pid, seen_at)
+           select name, 'test_job', 'r', 'v', name, 1, now() - ago
+             from (values ('at-work', interval '0'), ('free', interval '1 s'), ('silent', interval '50 s'),
+                          ('hanging', interval '0')) as worker (name, ago)"""
+    )
+    database.rows(
+        """insert into job_queue (job_type, payload, status, worker_id, started_at, lease_until, progress)
+           values ('test_job', '{}', 'running', 'at-work', now() - interval '10 min', now() + interval '1 min', 0.5),
+                  ('test_job', '{}', 'running', 'hanging', now() - interval '1 h', now() - interval '1 min', null)"""
+    )
+    rows = admin_site.operator.get("/workers").text.split("<tbody")[1].split("</tr>")[:-1]
+    told = {name: said(row) for row in rows for name in ("at-work", "free", "silent", "hanging") if name in row}
+
+    assert re.search(r"busy .* 50.% Running … attempt 1/3 about 10.min( \d.s)? left 10.min.* ago", told["at-work"])
+    assert "stuck" in told["hanging"]
+    assert "left" not in told["hanging"]
+    assert "idle" in told["free"]
+    assert "gone" in told["silent"]
+
+
 def test_the_day_is_spent_in_dollars_beside_its_budget(database: Database) -> None:
     database.rows(
         """insert into llm_call (job_id, job_type, lease_token, step, request_hash, state, model, reserved_usd,
