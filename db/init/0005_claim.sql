@@ -80,8 +80,10 @@ $$;
 -- "present" skips from each priority that is waiting to the next lower one, so the cost does not depend on how many
 -- future jobs of higher priorities there are; the entries of jobs that are gone are passed once, not twice. Both status
 -- lists are literals, or the partial index could not be used. One statement locks the rows, the next finds them by their
--- ids: as one, a generic plan joins the whole table, since it takes "limit" for a tenth of all rows. A payload over the
--- type's limit comes back as null: whoever wrote it went past enqueue_job, and the worker records the failure.
+-- ids: as one, a generic plan joins the whole table, since it takes "limit" for a tenth of all rows. For that reason, too,
+-- the planner would think each call over anew, which takes longer than the claim and looks into the index for its ends.
+-- A payload over the type's limit comes back as null: whoever wrote it went past enqueue_job, and the worker records
+-- the failure.
 -- Asynchronous commit is safe here: a claim lost in a crash of the server is a job that still waits, and its random
 -- token is never handed out again. The jobs of one claim share it: a run is named by its job and the token together.
 create function claim_jobs(p_job_type text, p_worker_id text, p_limit integer default 1)
@@ -91,6 +93,7 @@ returns table (
 )
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
