@@ -23,7 +23,7 @@ MODELS = "tests/unit/test_whisper_model.py"
 # A pattern that fits whole commands, and the test that runs them, with names and options of its own.
 RUN_BY = {
     r"jobs .*|docker compose run --rm (-T )?jobs .*|docker exec .* jobs .*": JOBS,
-    r"docker compose up( --(detach|build|wait))*|docker compose ps.*": UP,
+    r"docker compose up( --(detach|build|wait|no-deps))*( [a-z]+)?|docker compose ps.*": UP,
     r"docker compose up --detach( --no-recreate)? --scale whisper=3": f"{STACK}::test_killed_worker_loses_nothing",
     r"docker compose build|docker compose run --rm --no-deps migrate|make up( SCALE=3)?": UPGRADE,
     r"make (backup|restore)( .*)?|docker volume rm jobbko_pgdata": BACKUP,
