@@ -61,9 +61,9 @@ def fold(text: str) -> str:
     return folded
 
 
-def judge(text: str) -> Judgement:
-    """Judges the text of a line; of a long one, its beginning and its end."""
-    return _judge_long(text) if len(text) > _LONGEST_JUDGED else _judge_short(text)
+def judge(text: str, *, is_row: bool = False) -> Judgement:
+    """Judges the text of a line, of a long one its beginning and its end; `is_row`: it is known to be no menu."""
+    return _judge_long(text) if len(text) > _LONGEST_JUDGED else _judge_short(text, is_row)
 
 
 def forget() -> None:
@@ -79,19 +79,19 @@ def _judge_long(text: str) -> Judgement:
 
 
 @lru_cache(maxsize=65536)  # more than a paste may have lines
-def _judge_short(text: str) -> Judgement:
+def _judge_short(text: str, is_row: bool) -> Judgement:
     """Numbers of which no wording speaks are all alike: what is said of one row of a table holds for the next."""
     if not _DIGIT.search(text) or _SPOKEN_NUMBER.search(text):
-        return _judge_words(text)
-    return Judgement(fold(text), *_judge_alike(text.translate(_ALIKE))[1:])
+        return _judge_words(text, is_row)
+    return Judgement(fold(text), *_judge_alike(text.translate(_ALIKE), is_row)[1:])
 
 
 @lru_cache(maxsize=16384)
-def _judge_alike(text: str) -> Judgement:
-    return _judge_words(text)
+def _judge_alike(text: str, is_row: bool) -> Judgement:
+    return _judge_words(text, is_row)
 
 
-def _judge_words(text: str) -> Judgement:
+def _judge_words(text: str, is_row: bool) -> Judgement:
     folded = fold(text)
     words = folded.count(" ") + 1
     ends = _ends(text)
@@ -111,10 +111,10 @@ def _judge_words(text: str) -> Judgement:
     section = None if ends and not text.rstrip().endswith(":") else reading.section
     # Entries are made of the line's own words; but where it stands in brackets, that is seen of the whole line alone.
     hints = None if "(" in text or "[" in text else reading.hints
-    if ":" not in text and _is_labels(text, hints=hints):
+    if not is_row and ":" not in text and _is_labels(text, hints=hints):
         return Judgement(folded, "labels", True, is_sentence)
     weak = None if is_spoken else reading.weak
-    is_menu = not is_spoken and _is_menu(text, hints=hints)
+    is_menu = not is_row and not is_spoken and _is_menu(text, hints=hints)
     name = weak or ("navigation" if is_menu else None)
     return Judgement(folded, name, False, is_sentence, section, is_menu, consent_words=consent)
 

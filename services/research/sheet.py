@@ -13,6 +13,7 @@ _NUMBERED = re.compile(r"\(?\d{1,3}[.)]\)? |\(\d{1,3}\) |[a-z]\) ")
 _LEAST_STRONG, _LEAST_FURNITURE = 1, 3
 _LEAST_FORUM_LINES, _LEASTHANDLES = 3, 2
 _LEAST_MATTER = 30  # characters of a sentence that the matter begins or ends with
+_LEAST_ROWS = 20
 _MOST_GAPS = 0.7  # of the lines: more than this, and gaps tell nothing
 
 
@@ -50,7 +51,12 @@ def is_marked(line: Line) -> bool:
 
 def read_sheet(lines: list[Line]) -> Sheet:
     """Judges every line, and takes out those whose wording or place in the markup says enough."""
-    sheet = Sheet(lines, [judge(line.text) if line.kind != "code" else Judgement("") for line in lines])
+    tables = _long_tables(lines)
+    judgements = [
+        judge(line.text, is_row=position in tables) if line.kind != "code" else Judgement("")
+        for position, line in enumerate(lines)
+    ]
+    sheet = Sheet(lines, judgements)
     gaps = sum(1 for line in lines if line.has_gap)
     sheet.has_gaps = 0 < gaps <= _MOST_GAPS * len(lines)
     families = Counter(judgement.family for judgement in sheet.judgements if judgement.is_strong)
@@ -74,6 +80,23 @@ def read_sheet(lines: list[Line]) -> Sheet:
         if line.reason == "page furniture"
     )
     return sheet
+
+
+def _long_tables(lines: list[Line]) -> set[int]:
+    """Where rows stand that have as many cells as many rows beside them: no menu is so long."""
+    places: set[int] = set()
+    begin = 0
+    for end in range(1, len(lines) + 1):
+        if end == len(lines) or not _goes_on(lines[end - 1], lines[end]):
+            if end - begin >= _LEAST_ROWS:
+                places.update(range(begin, end))
+            begin = end
+    return places
+
+
+def _goes_on(row: Line, below: Line) -> bool:
+    is_table = row.kind == below.kind == "row" and not below.has_gap
+    return is_table and row.text.count("\t") == below.text.count("\t")
 
 
 def _is_page(sheet: Sheet) -> bool:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from services.research import code_blocks, judgement
 from services.research.judgement import judge
+from services.research.plain_text import read_plain
+from services.research.sheet import read_sheet
 from services.research.wordings import NUMBERS, WORDINGS
 from tests.unit.test_research_corpus import all_pastes, visible_lines
 
@@ -31,7 +33,7 @@ def test_lines_of_the_corpus_are_judged_as_if_each_were_the_only_one() -> None:
         for line in LINES:
             other = other_numbers(line, by)
             if len(other) < 500:
-                assert judge(other) == judgement._judge_words(other), other
+                assert judge(other) == judgement._judge_words(other, False), other
 
 
 def test_wordings_with_numbers_are_judged_as_if_each_were_the_only_one() -> None:
@@ -43,7 +45,7 @@ def test_wordings_with_numbers_are_judged_as_if_each_were_the_only_one() -> None
     def check(line: str, by: int) -> None:
         for one in (line, other_numbers(line, by)):
             if len(one) < 500:
-                assert judge(one) == judgement._judge_words(one)
+                assert judge(one) == judgement._judge_words(one, False)
 
     check()
 
@@ -62,9 +64,9 @@ def test_rows_that_differ_in_numbers_are_judged_once(monkeypatch: pytest.MonkeyP
     asked: list[str] = []
     judged = judgement._judge_words
 
-    def counted(text: str) -> Any:
+    def counted(text: str, is_row: bool) -> Any:
         asked.append(text)
-        return judged(text)
+        return judged(text, is_row)
 
     monkeypatch.setattr(judgement, "_judge_words", counted)
     rows = [f"{number}\tHavna i Østre Våg\t{number * 7} %" for number in range(1000, 1400)]
@@ -80,3 +82,13 @@ def test_lines_that_are_not_tried_are_no_code() -> None:
         assert code_blocks._may_be_code(line)
 
     check()
+
+
+@pytest.mark.parametrize(("rows", "is_menu"), [(40, False), (4, True)])
+def test_row_of_a_long_table_is_no_menu(rows: int, is_menu: bool) -> None:
+    menu = "Hjem\tKontakt\tOm oss\tNyheter"
+    table = [f"Havna i Våg\tkai {number}\tberegnet\tåpen" for number in range(rows)]
+    sheet = read_sheet(read_plain("\n".join([*table[:2], menu, *table[2:]])))
+
+    assert [line.text for line in sheet.lines].index(menu) == 2
+    assert sheet.judgements[2].is_menu is is_menu
