@@ -61,7 +61,8 @@ def read_sheet(lines: list[Line]) -> Sheet:
     sheet.has_gaps = 0 < gaps <= _MOST_GAPS * len(lines)
     families = Counter(judgement.family for judgement in sheet.judgements if judgement.is_strong)
     sheet.is_forum = families["forum"] >= _LEAST_FORUM_LINES
-    sheet.is_posts = sum(1 for line in lines if len(line.text) < 80 and HANDLE.search(line.text)) >= _LEASTHANDLES
+    handles = (line for line in lines if "@" in line.text and len(line.text) < 80 and HANDLE.search(line.text))
+    sheet.is_posts = sum(1 for _ in handles) >= _LEASTHANDLES
     for position, (line, judgement) in enumerate(zip(lines, sheet.judgements, strict=True)):
         if not line.is_kept:
             continue

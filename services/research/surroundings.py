@@ -183,10 +183,12 @@ def remove_enclosed(sheet: Sheet, title: int | None) -> None:
         return
     for position in range(1, len(sheet.lines) - 1):
         above, line, below = sheet.lines[position - 1 : position + 2]
+        if not (above.is_strong and below.is_strong):
+            continue
         is_short = len(line.text) <= (LONGEST_LABEL if sheet.judgements[position].is_sentence else _LONGEST_ENCLOSED)
         is_text = sheet.judgements[position].is_sentence and above.reason != "advertising"
         is_own = is_short and not is_text and not _TELLS.search(line.text)
         is_label_like = is_own and line.kind == "text" and line.is_kept and position != title
         is_in_group = not line.has_gap and not below.has_gap
-        if is_label_like and is_in_group and above.is_strong and below.is_strong:
+        if is_label_like and is_in_group:
             line.remove("among the page's labels")

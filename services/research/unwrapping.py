@@ -105,12 +105,12 @@ def _may_join(above: Line, line: Line) -> bool:
 
 def _belongs(above: str, text: str, length: int, room: int) -> bool:
     """Whether a line goes on in the next; `length` of the last line above, `room` of its block, 0 if not wrapped."""
-    if _NEW.match(text):
+    is_full = _SHORTEST <= length <= _LONGEST or (room and length >= _LEAST_FULL * room)
+    is_address = _has_broken_address(above) and " " not in text.strip(".,;")
+    if not (is_full or is_address) or _NEW.match(text):
         return False
-    if _has_broken_address(above) and " " not in text.strip(".,;"):
+    if is_address:
         return True
-    if not _SHORTEST <= length <= _LONGEST and not (room and length >= _LEAST_FULL * room):
-        return False
     if _broken_word(above) and text[:1].islower():
         return True
     if text[:1].islower() and not _ends(above):
