@@ -115,6 +115,9 @@ def watched(stack: RunningStack, folder: Path) -> Iterator[AlertWatch]:
     try:
         give(stack, alert_webhook_url=posts.url, alert_webhook_secret=SECRET)
         restart(stack)
+        # A counter that rises before it was looked at for the first time has not risen.
+        looked = 'min(count_over_time(up{job=~"workers|admin"}[5s])) >= 3'
+        wait_until(lambda: stack.prometheus(looked), 60, every=0.5, what="three looks at every process")
         yield AlertWatch(stack, folder, posts, mails)
     finally:
         for name in settings:
