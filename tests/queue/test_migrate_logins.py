@@ -55,6 +55,18 @@ def test_a_new_secret_replaces_the_password(own_postgres: EmbeddedPostgres, tmp_
     assert can_log_in(dsn, "jobbko_operator", passwords["jobbko_operator"])
 
 
+def test_a_password_that_a_login_gave_itself_does_not_stay(own_postgres: EmbeddedPostgres, tmp_path: Path) -> None:
+    """PostgreSQL lets everyone change their own."""
+    dsn = own_postgres.dsn("jobbko")
+    passwords = write_secrets(tmp_path, [JOB_TYPE])
+    migrate(dsn, INIT, [JOB_TYPE], tmp_path)
+    with psycopg.connect(dsn, user="worker_test", password=passwords["worker_test"], autocommit=True) as conn:
+        conn.execute("alter role current_user password 'another'")
+    migrate(dsn, INIT, [JOB_TYPE], tmp_path)
+
+    assert can_log_in(dsn, "worker_test", passwords["worker_test"])
+
+
 def test_logins_are_kept_out_of_the_databases_that_every_server_has(
     own_postgres: EmbeddedPostgres, tmp_path: Path
 ) -> None:
