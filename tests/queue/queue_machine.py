@@ -191,14 +191,16 @@ class QueueMachine(Meddling):
         self.model.sweep()
         self.model.prune()
 
-    @rule(worker=WORKERS, seconds=st.sampled_from([7200, 30 * 3600]))
-    def fall_silent(self, worker: int, seconds: int) -> None:
-        """All who hold a run, for longer than its lease and the backoff: one claims some of it anew."""
-        self.time_passes(7200)
-        self.sweep(worker)
-        self.time_passes(seconds)
-        self.table_is_as_the_model_says()
-        self.claim(worker, 4)
+    @rule(worker=WORKERS, seconds=st.sampled_from([7200, 30 * 3600]), times=st.integers(1, 3))
+    def fall_silent(self, worker: int, seconds: int, times: int) -> None:
+        """All who hold a run, for longer than its lease and the backoff: one claims some of it anew. Once or again."""
+        for _ in range(times):
+            self.time_passes(7200)
+            self.sweep(worker)
+            self.time_passes(seconds)
+            self.table_is_as_the_model_says()
+            self.claim(worker, 4)
+            self.table_is_as_the_model_says()
 
     # ---------------------------------------------------------------- after each step
 

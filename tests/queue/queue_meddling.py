@@ -53,12 +53,15 @@ class Meddling(RuleBasedStateMachine):
             job.ended = job.ended if says_when else job.created  # as old as it is, for who deletes it some day
 
     @precondition(has_jobs)
-    @rule(pick=PICKS)
-    def put_back_by_hand(self, pick: int) -> None:
-        """Somebody's own UPDATE: neither the run nor its history knows of it."""
+    @rule(pick=PICKS, asks_before=st.booleans())
+    def put_back_by_hand(self, pick: int, asks_before: bool) -> None:
+        """Somebody's own UPDATE, of which neither the run nor its history knows; maybe after asking the run to end."""
         running = [job for job in self.model.jobs.values() if job.status == "running"]
         if running:
             job = running[pick % len(running)]
+            if asks_before:
+                self.world.operator.execute("select cancel_job(%s)", (job.id,))
+                self.model.cancel(job)
             status = "retry" if job.attempts else "pending"
             self.world.plain.execute("update job_queue set status = %s where id = %s", (status, job.id))
             job.status, job.token = status, None

@@ -4,6 +4,7 @@ and has to be found."""
 import psycopg
 import pytest
 from hypothesis import Phase, settings
+from hypothesis.errors import FlakyFailure
 
 from tests.databases import Database
 from tests.queue.test_state_machine import COMMON, walk
@@ -46,6 +47,7 @@ def test_a_fault_is_found(database: Database, function: str, piece: str, fault: 
     assert piece in source
     database.rows(source.replace(piece, fault, 1))
 
-    with pytest.raises((AssertionError, psycopg.Error)):
+    # Some faults show in one order of random ids and not in the next: then the walk cannot be repeated.
+    with pytest.raises((AssertionError, psycopg.Error, FlakyFailure)):
         # Without shrinking: that it is found is enough.
         walk(database, settings(max_examples=600, stateful_step_count=60, phases=[Phase.generate], **COMMON))
