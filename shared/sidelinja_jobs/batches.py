@@ -32,6 +32,7 @@ QUICK_SECONDS = 0.05  # a job that takes longer is settled alone
 FLUSH_SECONDS = 0.25  # a finished job waits no longer for the others while they are quick
 OVERDUE_SECONDS = 0.5  # then the lease thread settles it
 AHEAD_SECONDS = 1.0  # the next batch is claimed ahead of its turn while a batch takes less
+TELLING_JOBS = 20  # from so many jobs the pace of a batch can be told
 ALLOCATIONS = 20_000  # between two looks for cycles: a batch makes thousands of objects, and hardly a cycle
 RESULT_LIMIT = 16 * 1024 * 1024  # bytes; a larger result is refused alone, db/init/0006_settle.sql
 Record = Callable[[Run, Ending, float], None]
@@ -117,9 +118,7 @@ class Batches:
 
     def work(self, runs: list[Run]) -> None:
         """Works the batch to its end, or puts back what is left of it when the worker is to stop."""
-        goes_on = self.pace.is_ahead_worth(len(runs)) and len(runs) >= self.pace.limit
-        if goes_on:
-            self._ahead.ask()
+        goes_on = self._ask_ahead(runs)
         started = time.monotonic()
         done = 0
         with self._interrupter.batch(runs):
@@ -128,10 +127,20 @@ class Batches:
                     break
                 self._work_one(run)
                 done += 1
+                if done == TELLING_JOBS and not goes_on:  # nothing was known before the first batch
+                    self.pace.note_batch(time.monotonic() - started, done)
+                    goes_on = self._ask_ahead(runs)
             self._flush(behind=goes_on)
         if done:
             self.pace.note_batch(time.monotonic() - started, done)
         self._release(runs[done:])
+
+    def _ask_ahead(self, runs: list[Run]) -> bool:
+        """Has the next batch claimed, if this one is full and soon over; whether it did."""
+        goes_on = self.pace.is_ahead_worth(len(runs)) and len(runs) >= self.pace.limit
+        if goes_on:
+            self._ahead.ask()
+        return goes_on
 
     def close(self) -> None:
         """Puts back what was claimed ahead."""

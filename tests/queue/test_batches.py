@@ -200,6 +200,21 @@ def test_what_is_finished_does_not_wait_for_a_slow_neighbour(
     assert [job_id for job_id in ids if attempts_of(database, job_id)] == []
 
 
+def test_the_next_batch_is_claimed_ahead_while_the_first_one_is_worked(
+    database: Database, worker_process: WorkerProcesses
+) -> None:
+    ids = enqueue_numbers(database, 60, waits=25)
+    worker = start(database, worker_process, PLAIN, batch_size=30)
+    wait_for_file(worker.log_file.parent / "working")
+
+    wait_until(lambda: {database.job(job_id)["status"] for job_id in ids[30:]} == {"running"})
+    (worker.log_file.parent / "go").touch()
+    wait_until(lambda: database.value(COMPLETED) == 60)
+
+    assert database.value("select count(distinct worker_id) from job_event where new_status = 'running'") == 1
+    assert database.value("select count(*) from job_event where new_status = 'running'") == 60
+
+
 def test_what_was_claimed_ahead_is_given_back_when_the_batch_before_takes_long(
     database: Database, worker_process: WorkerProcesses
 ) -> None:
