@@ -6,7 +6,7 @@ import re
 from openrouter_client.settings import ClientSettings
 from services.openrouter.payload import AnalyzePayload, Hints
 from services.openrouter.settings import AnalyzeSettings
-from services.openrouter.wording import VERSION
+from services.openrouter.wording import WORDING
 from sidelinja_jobs import JobType
 from tests.databases import ROOT
 from tests.unit.analysis_support import Scripted, analysed
@@ -66,4 +66,4 @@ def test_error_classes_are_all_there() -> None:
 
 def test_the_job_type_and_the_prompts_are_the_documented_ones() -> None:
     assert f"# Analysis: `{JobType.load(SERVICE).name}`" in DOC
-    assert f"LANGUAGE.{VERSION}.md" in DOC
+    assert f"LANGUAGE.{WORDING.version}.md" in DOC
