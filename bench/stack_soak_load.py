@@ -16,7 +16,7 @@ LINES_A_SECOND = 5
 # Within what two cores work off, faults included.
 ORDERS = (
     Order(
-        "whisper_transcribe", 12,
+        "whisper_transcribe", 6,
         [{"path": f"piece{n}.mp3", "language": "en", "force": True, "analyze": True} for n in range(PIECES)],
     ),
     Order("research_clip", 1, [{"mode": "clean_only", "text": PASTE.format(n)} for n in range(20)]),
