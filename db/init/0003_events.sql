@@ -32,16 +32,12 @@ set search_path = pg_catalog, public, pg_temp
 as $$
 declare
     v_actor text := event_actor();
-    v_ready text[];
 begin
-    with logged as (
-        insert into job_event (job_id, job_type, new_status, attempts, error_class, worker_id, actor)
-        select id, job_type, status, attempts, error_class, worker_id, v_actor from new_rows
-    )
-    select array_agg(distinct job_type) into v_ready
-      from new_rows where status in ('pending', 'retry') and scheduled_for <= clock_timestamp();
-    if v_ready is not null then
-        perform wake_idle_workers(v_ready);
+    insert into job_event (job_id, job_type, new_status, attempts, error_class, worker_id, actor)
+    select id, job_type, status, attempts, error_class, worker_id, v_actor from new_rows;
+    if exists (select from worker where idle) then
+        perform wake_idle_workers(array(select distinct job_type from new_rows
+                                         where status in ('pending', 'retry') and scheduled_for <= clock_timestamp()));
     end if;
     return null;
 end
