@@ -1,6 +1,6 @@
 """The stack upgraded in place under load, as an operator does it, from the released state; then one release back.
 
-Takes that state's images from git's history and builds them: ten minutes the first time, three with a warm cache. What
+Takes that state's tree from git's history and builds its images: with a warm cache all of it takes two minutes. What
 is upgraded to is the last commit of this clone, not what was changed since.
 """
 
