@@ -9,6 +9,23 @@ set local role jobbko_owner;
 drop trigger if exists forget_old_lease on job_queue;
 drop function if exists forget_old_lease();
 
+create or replace function record_enqueue() returns trigger
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+declare
+    v_actor text := event_actor();
+begin
+    insert into job_event (job_id, job_type, new_status, attempts, error_class, worker_id, actor)
+    select id, job_type, status, attempts, error_class, worker_id, v_actor from new_rows;
+    if exists (select from worker where idle) then
+        perform wake_idle_workers(array(select distinct job_type from new_rows
+                                         where status in ('pending', 'retry') and scheduled_for <= clock_timestamp()));
+    end if;
+    return null;
+end
+$$;
+
 -- Looks at the new rows alone tell whether the rare parts have anything to do. Without nested loops: the plan is made for
 -- the first call's rows, and one that was made for a single row is quadratic for a bulk update.
 create or replace function record_status_change() returns trigger
