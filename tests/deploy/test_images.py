@@ -81,9 +81,7 @@ def test_image_holds_only_its_own_service_and_no_leftovers(images: dict[str, str
 
 @pytest.mark.parametrize("name", sorted(MEGABYTES_ABOVE_BASE.keys() - {"whisper"}))
 def test_image_does_without_what_only_whisper_needs(images: dict[str, str], name: str) -> None:
-    asked = (
-        "import sys; from importlib.util import find_spec; print([n for n in sys.argv[1:] if find_spec(n)])"
-    )
+    asked = "import sys; from importlib.util import find_spec; print([n for n in sys.argv[1:] if find_spec(n)])"
     found = inside(images[name], "python", "-c", asked, "numpy", "av", "faster_whisper", "click").stdout
     assert found.strip() == "['click']"
 
