@@ -21,9 +21,7 @@ class Unkept:
         self._lock = threading.Lock()
         self._alerts: dict[str, Alert] = {}  # by fingerprint, as Prometheus told them last
         self._firing: set[tuple[str, str]] = set()  # channel, fingerprint: told, and their end not yet
-        self._ahead: set[tuple[str, str]] = (
-            set()
-        )  # channel, identity: told from memory; the database may not know
+        self._ahead: set[tuple[str, str]] = set()  # channel, identity: told from memory; the database may not know
 
     def put(self, rows: Iterable[dict[str, Any]]) -> None:
         """Rows that the database did not take."""
