@@ -19,6 +19,7 @@ from services.stats.lines import LONGEST_LINE
 GZIP_MAGIC = b"\x1f\x8b"
 NOT_READY = (EOFError, gzip.BadGzipFile, zlib.error)
 _COMPARED_BYTES = 1 << 20
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS  # the header is gzip's
 
 
 class LogTroubleError(Exception):
@@ -133,9 +134,7 @@ def _each_once(files: list[LogFile], troubles: list[LogTroubleError]) -> Iterato
         best = min(same, key=lambda one: (one.is_gzip, -one.size))
         if file is not best:
             continue
-        rival = next(
-            (one for one in same if one is not best and not one.is_gzip and not _begins_alike(one, best)), None
-        )
+        rival = next((one for one in same if one is not best and not _begins_alike(one, best)), None)
         if rival is None:
             yield file
         else:
@@ -156,9 +155,20 @@ def _without_source(unfinished: list[Path], files: list[LogFile]) -> list[Path]:
 
 def _begins_alike(one: LogFile, other: LogFile) -> bool:
     try:
-        with one.path.open("rb") as first, other.path.open("rb") as second:
-            parts = first.read(_COMPARED_BYTES), second.read(_COMPARED_BYTES)
+        first, second = _beginning(one), _beginning(other)
     except OSError:
         return True  # it is gone
-    shorter = min(map(len, parts))
-    return parts[0][:shorter] == parts[1][:shorter]
+    shorter = min(len(first), len(second))
+    return first[:shorter] == second[:shorter]
+
+
+def _beginning(file: LogFile) -> bytes:
+    """The first megabyte of lines; of a compressed file that is half written or broken, what can be had."""
+    with file.path.open("rb") as raw:
+        data = raw.read(_COMPARED_BYTES)
+    if not file.is_gzip:
+        return data
+    try:
+        return zlib.decompressobj(wbits=_GZIP_WINDOW).decompress(data, _COMPARED_BYTES)
+    except zlib.error:
+        return b""

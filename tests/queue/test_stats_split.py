@@ -40,9 +40,15 @@ def a_line(draw: Any) -> bytes:
 def a_split(draw: Any) -> tuple[list[bytes], list[int], int, int]:
     lines = draw(st.lists(a_line(), min_size=1, max_size=40))
     # Lines are made unique, so that no two files can begin alike.
-    lines = [text.replace(b'"size"', b'"n":%d,"size"' % number) for number, text in enumerate(lines)]
+    lines = [_numbered(text, number) for number, text in enumerate(lines)]
     cuts = sorted(draw(st.lists(st.integers(0, len(lines)), max_size=4)))
     return lines, cuts, draw(st.integers(1, 12)), draw(st.sampled_from([300, 2000, 65536]))
+
+
+def _numbered(text: bytes, number: int) -> bytes:
+    if b'"size"' in text:
+        return text.replace(b'"size"', b'"n":%d,"size"' % number)
+    return b"%d " % number + text if text.startswith(b"no") else text.replace(b":1}", b':1,"n":%d}' % number)
 
 
 @pytest.mark.timeout(200)
