@@ -47,7 +47,7 @@ def browser() -> Iterator[Any]:
         yield started
 
 
-@pytest.fixture(scope="module", params=list(LOCALES))
+@pytest.fixture(scope="module", params=["nb", pytest.param("en", marks=pytest.mark.long)])
 def kari(request: pytest.FixtureRequest, browser: Any, site: StackSite) -> Iterator[Operator]:
     """Logged in, in one language; the policy refuses nothing on any page."""
     with logged_in_page(browser, site, OPERATOR, locale=LOCALES[request.param]) as page:
