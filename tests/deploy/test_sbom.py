@@ -38,9 +38,11 @@ def test_it_is_a_document_of_cyclonedx_with_the_packages_of_this_environment() -
 @pytest.mark.timeout(600)
 def test_it_lists_what_lies_in_an_image() -> None:
     """Debian's packages of the base, Python's of the lock file, each in its version."""
-    docker = ["docker", "build", "--quiet", "--file", "services/stats/Dockerfile", "."]
-    image = subprocess.run(docker, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    image = "jobbko-stats:test-sbom"  # of its own: what has no name goes with the last test that built the same
+    docker = ["docker", "build", "--quiet", "--tag", image, "--file", "services/stats/Dockerfile", "."]
+    subprocess.run(docker, cwd=ROOT, capture_output=True, text=True, check=True)
     found = written("docker", "run", "--rm", "--interactive", "--network", "none", "--entrypoint", "python", image)
+    subprocess.run(["docker", "image", "rm", image], capture_output=True, check=True)
 
     lock = ROOT / "services" / "stats" / "requirements.lock"
     conditional = re.findall(r"^(\S+)==\S+ ;", lock.read_text(), re.MULTILINE)  # for other Pythons and systems

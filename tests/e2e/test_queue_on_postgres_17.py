@@ -1,7 +1,7 @@
 """The queue's tests once more, on the server that the stack runs: the image that compose.yaml names.
 
-Left out is what a server's version does not touch: tests with no server or one of their own, and those of worker
-processes that are killed, cut off or stopped.
+Left out is what a server's version does not touch: tests with no server or one of their own, those of worker
+processes that are killed, cut off or stopped, and what the command line prints.
 """
 
 import os
@@ -20,7 +20,10 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.containers, pytest.mark.slow]
 
-OF_PROCESSES = ("test_faults_*.py", "test_batches_killed.py", "test_soak.py", "test_stats_kill.py")
+LEFT_OUT = (
+    "test_faults_*.py", "test_batches_killed.py", "test_soak.py", "test_stats_kill.py", "test_cli_*.py",
+    "test_docs_*.py", "test_watch.py",
+)  # fmt: skip
 
 
 def docker(*arguments: str) -> str:
@@ -74,7 +77,7 @@ def running_tests(files: list[str], dsn: str, log: Path) -> Iterator["subprocess
 @pytest.mark.timeout(900)
 def test_queue_behaves_the_same_on_the_stacks_postgres(tmp_path: Path) -> None:
     """Two servers with every second file each, at once: these tests wait more than they work."""
-    paths = [path for path in ROOT.glob("tests/queue/test_*.py") if not any(map(path.match, OF_PROCESSES))]
+    paths = [path for path in ROOT.glob("tests/queue/test_*.py") if not any(map(path.match, LEFT_OUT))]
     files = sorted(str(path.relative_to(ROOT)) for path in paths)
     logs = [tmp_path / "even", tmp_path / "odd"]
     with ExitStack() as undo:

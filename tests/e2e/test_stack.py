@@ -58,10 +58,14 @@ def test_paste_becomes_markdown_and_a_log_statistics(stack: RunningStack, sample
         "run", "--rm", "-T", "jobs", "clip", input="Les også: Noe annet\n\nFerga går.\nDel på Facebook\n"
     )
     stack.environ["CADDY_LOG_DIR"] = str(samples / "caddy" / "2.11.7")
-    stack.compose("up", "--detach", "--no-deps", "--wait", "stats")
-    job_id = stack.compose("run", "--rm", "-T", "jobs", "stats", "run").partition(":")[0]
-    stack.wait_for(job_id, "completed")
-    (day,) = stack.jobs("stats", "days")
+    try:
+        stack.compose("up", "--detach", "--no-deps", "--wait", "stats")
+        job_id = stack.compose("run", "--rm", "-T", "jobs", "stats", "run").partition(":")[0]
+        stack.wait_for(job_id, "completed")
+        (day,) = stack.jobs("stats", "days")
+    finally:
+        del stack.environ["CADDY_LOG_DIR"]
+        stack.compose("up", "--detach", "--no-deps", "stats")
 
     assert clip == "# Ferga går."
     assert (day["downloads"], day["listeners"]) == (14, 12)  # no lengths are known: whole files alone count
