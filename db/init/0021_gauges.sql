@@ -14,8 +14,8 @@ end
 $$;
 set local role jobbko_owner;
 
--- due: may be claimed now; scheduled: waits for a later time, a retry's too; error: ended in error, of those cancelled;
--- oldest_due_at: since when the first of the due ones has been due, null when none is.
+-- due: may be claimed now; scheduled: waits for a later time, a retry's too; error: ended in error, cancelled: those
+-- of them that were cancelled; oldest_due_at: since when the first of the due ones has been due, null when none is.
 -- A type is named when it has a row in job_type or any job that is not completed.
 create function queue_gauges()
 returns table (

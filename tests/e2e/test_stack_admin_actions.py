@@ -1,5 +1,5 @@
-"""Every action of the admin view in the running stack, by a person with a browser, in Bokmål and in English; then every
-page that a link leads to.
+"""Every action of the admin view in the running stack, by a person with a browser; then every page that links
+lead to. In Bokmål, and in English once more among the long tests.
 
 What was done is seen on the page and stands in the audit trail with the person's name.
 """

@@ -1,4 +1,4 @@
-"""The stack in real containers, as its operator meets it: confined, restarted, moved, without its secrets."""
+"""The stack in real containers, as its operator meets it: restarted, moved, without its secrets."""
 
 import os
 import shutil
@@ -12,22 +12,6 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.containers, pytest.mark.slow, pytest.mark.timeout(600)]
 
 WAITING_JOB = "insert into job_queue (job_type, payload) values ('nobodys', '{}')"
-
-
-def test_worker_is_confined(two_workers: RunningStack) -> None:
-    """Looked at from inside: no root, no capability, nothing to write to, no way out, one secret."""
-    container = two_workers.containers("whisper")[0]
-
-    def inside(script: str) -> str:
-        return two_workers.run("docker", "exec", container, "sh", "-c", script, check=False).stdout.strip()
-
-    assert inside("id -u; id -g") == "10001\n10001"
-    assert inside("grep CapEff /proc/1/status | cut -f2") == "0" * 16
-    assert inside("grep NoNewPrivs /proc/1/status | cut -f2") == "1"
-    assert inside("for f in / /app /opt /usr /models /run/secrets; do touch $f/x 2>/dev/null && echo $f; done") == ""
-    assert inside("ls /run/secrets") == "password"
-    assert inside("awk '$2 == \"00000000\"' /proc/net/route") == "", "no default route"
-    assert two_workers.inspect(container)["HostConfig"]["Memory"] == 3 << 30
 
 
 def test_database_notices_rotten_pages_and_sorts_the_same_for_ever(stack: RunningStack) -> None:
