@@ -9,10 +9,11 @@ from pathlib import Path
 import msgspec
 from psycopg.types.json import Jsonb
 
-from services.admin.api import authentication, feeds, listing, tokens, watch
+from services.admin.api import authentication, feeds, tokens, watch
 from services.admin.api.problems import KINDS, ProblemDocument
 from services.admin.api.routes import OPERATIONS
 from services.admin.api.shapes import LONGEST_WAIT_SECONDS
+from services.admin.pages import job_source
 from services.research.payload import ClipPayload
 from services.whisper.payload import WhisperPayload
 from sidelinja_jobs.cli.payloads import parsed
@@ -87,7 +88,7 @@ def test_the_page_says_what_the_code_does() -> None:
     failures = authentication.TokenCheck().failures
     for sentence in (
         f"up to {LONGEST_WAIT_SECONDS} seconds",
-        f"{listing.LOOKED_AT:,} jobs at most",
+        f"{job_source.SCANNED_ROWS:,} jobs at most",
         f"At most {watch.MOST_LISTENING} listen at once",
         f"the {feeds.MOST_ENTRIES} newest failures",
         f"{failures.most} wrong tokens within a minute",

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from psycopg.types.json import Jsonb
 
-from services.admin.api import listing
+from services.admin.pages import job_source
 from tests.services.admin_site import AdminSite
 from tests.services.api_client import SCHEMA, api_client
 
@@ -233,9 +233,10 @@ def test_workers_and_health_are_told(admin_site: AdminSite, api: httpx.Client) -
 def test_a_page_looks_at_a_bounded_number_of_jobs_and_goes_on(
     admin_site: AdminSite, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a filter seldom lets pass is found page by page; what has not ended is found at once."""
-    monkeypatch.setattr(listing, "LOOKED_AT", 5)
-    rare = enqueue(api, job_type="other_job").json()["id"]
+    """What a filter seldom lets pass is found page by page; what has not ended, and a job's children, at once."""
+    monkeypatch.setattr(job_source, "SCANNED_ROWS", 5)
+    parent = str(uuid4())
+    rare = enqueue(api, job_type="other_job", parent_id=parent).json()["id"]
     admin_site.database.rows(
         "insert into job_queue (job_type, payload, status)"
         " select 'test_job', '{}', 'completed' from generate_series(1, 12)"
@@ -250,7 +251,8 @@ def test_a_page_looks_at_a_bounded_number_of_jobs_and_goes_on(
         parameters["cursor"] = page["next_cursor"]
 
     assert (found, pages) == ([rare], 3)
-    assert [job["id"] for job in api.get("/jobs", params={"status": ["pending", "running"]}).json()["jobs"]] == [rare]
+    for indexed in ({"status": ["pending", "running"]}, {"parent_id": parent}):
+        assert [job["id"] for job in api.get("/jobs", params=indexed).json()["jobs"]] == [rare]
     admin_site.database.rows("update job_queue set status = 'error', error_class = 'x' where id = %s", rare)
     (failed,) = api.get("/jobs", params={"status": "error", "error_class": "x"}).json()["jobs"]
     assert failed["id"] == rare

@@ -17,7 +17,7 @@ from services.admin.access.accounts import operator_only
 from services.admin.database import Row
 from services.admin.pages.job_actions import MOST_EDITED_BYTES
 from services.admin.pages.job_actions import enqueue as enqueue_once
-from services.admin.pages.job_filter import NEWEST, OLDEST
+from services.admin.pages.job_source import NEWEST, OLDEST
 from services.admin.pages.media import audio_files, media_problem
 from services.admin.pages.payload_form import Field, Filled, fields_of, fill
 from services.admin.rendering import redirect, render, speech

@@ -56,7 +56,7 @@ async def do_all(request: Request) -> Response:
     done = refused = 0
     deadline = time.monotonic() + REQUEST_SECONDS
     is_cut = False
-    async for ids in each_batch(database, wanted, BATCH, as_of=as_of):
+    async for ids in each_batch(database, wanted.sought(as_of), BATCH):
         if ids:
             async with database.acting_as(request.state.account.name) as session:
                 told = await session.fetch_one(
@@ -90,7 +90,7 @@ async def _count(database: Database, wanted: JobFilter, as_of: datetime) -> tupl
     if wanted.text or wanted.worker or wanted.id_prefix or wanted.since or wanted.until:
         return await _walked(database, wanted, as_of)
     count = 0
-    parameters = wanted.parameters()
+    parameters = vars(wanted.sought())
     if "error" in wanted.statuses:
         if wanted.error_class == CANCELLED or (wanted.is_group and wanted.error_class):
             return await _walked(database, wanted, as_of)
@@ -103,7 +103,7 @@ async def _count(database: Database, wanted: JobFilter, as_of: datetime) -> tupl
 
 async def _walked(database: Database, wanted: JobFilter, as_of: datetime) -> tuple[int, bool]:
     count = 0
-    async for ids in each_batch(database, wanted, 2000, as_of=as_of):
+    async for ids in each_batch(database, wanted.sought(as_of), 2000):
         count += len(ids)
         if count >= MOST_COUNTED:
             return count, True

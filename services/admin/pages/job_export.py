@@ -39,7 +39,7 @@ async def export(request: Request) -> Response:
 
 async def _lines(database: Database, wanted: JobFilter, as_of: datetime) -> AsyncIterator[str]:
     yield csv_line(COLUMNS)
-    async for ids in each_batch(database, wanted, BATCH, as_of=as_of):
+    async for ids in each_batch(database, wanted.sought(as_of), BATCH):
         if ids:
             rows = await database.fetch_all("jobs_rows", ids=ids)
             yield "".join(csv_line([cell(row, name) for name in COLUMNS]) for row in rows)

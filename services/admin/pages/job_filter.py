@@ -5,17 +5,16 @@ what an action is done to.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from uuid import UUID
 
 from starlette.datastructures import ImmutableMultiDict
 
+from services.admin.pages.job_source import NEWEST, OLDEST, Sought
 from services.admin.words import Speech
 
 STATUSES = ("pending", "running", "retry", "error", "completed")
-OLDEST, NEWEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 SHORTEST_PREFIX = 4
 LONGEST_TEXT = 200
 _HEX = re.compile(r"[0-9a-f]{1,32}")
@@ -64,25 +63,21 @@ class JobFilter:
         several = [("type", name) for name in self.types] + [("status", name) for name in self.statuses]
         return several + [(name, value) for name, value in single.items() if value]
 
-    def with_statuses(self, statuses: Sequence[str]) -> "JobFilter":
-        return replace(self, statuses=tuple(statuses))
-
-    def parameters(self, as_of: datetime | None = None) -> dict[str, object]:
-        """For the queries of jobs.sql, but for the window. Jobs made after `as_of` are left out."""
+    def sought(self, as_of: datetime = NEWEST) -> Sought:
+        """For the queries. Jobs made after `as_of` are left out."""
         lower, upper = id_range(self.id_prefix) if self.id_prefix else (None, None)
-        until = self._moment(self.until, end=True) or NEWEST
-        return {
-            "types": list(self.types) or None,
-            "statuses": list(self.statuses) or None,
-            "error_class": self.error_class or None,
-            "fingerprint": self.fingerprint or None,
-            "worker": self.worker or None,
-            "pattern": f"%{self.text.translate(_ESCAPED)}%" if self.text else None,
-            "lower": lower,
-            "upper": upper,
-            "since": self._moment(self.since) or OLDEST,
-            "until": min(until, as_of) if as_of else until,
-        }
+        return Sought(
+            types=list(self.types) or None,
+            statuses=list(self.statuses) or None,
+            error_class=self.error_class or None,
+            fingerprint=self.fingerprint or None,
+            worker=self.worker or None,
+            pattern=f"%{self.text.translate(_ESCAPED)}%" if self.text else None,
+            lower=lower,
+            upper=upper,
+            since=self._moment(self.since) or OLDEST,
+            until=min(self._moment(self.until, end=True) or NEWEST, as_of),
+        )
 
     def in_words(self, speech: Speech) -> list[str]:
         """Each part as a few words."""

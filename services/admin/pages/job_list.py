@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from services.admin.pages.job_filter import STATUSES, JobFilter, Pairs, id_range, read_filter
+from services.admin.pages.job_filter import STATUSES, JobFilter, id_range, read_filter
 from services.admin.pages.job_line import job_line
-from services.admin.pages.job_source import TOP, Place, find_jobs
+from services.admin.pages.job_source import TOP, Found, Place, find_jobs
 from services.admin.rendering import redirect, render
 
 SHOWN_JOBS = 50
@@ -35,7 +35,7 @@ async def jobs(request: Request) -> Response:
             alike = await session.fetch_all("job_ids_like", lower=lower, upper=upper)
             if len(alike) == 1:
                 return redirect(request, "job", id=alike[0]["id"])
-        found = await find_jobs(session, wanted, place, SHOWN_JOBS)
+        found = Found([]) if wanted.problems else await find_jobs(session, wanted.sought(), place, SHOWN_JOBS)
         rows = await session.fetch_all("jobs_rows", ids=found.ids)
         types = [row["name"] for row in await session.fetch_all("jobs_types")]
     return render(
@@ -48,9 +48,9 @@ async def jobs(request: Request) -> Response:
         statuses=STATUSES,
         found=found,
         is_first=place == TOP,
-        here_query=_query(wanted.pairs() + ([("before", before)] if before else [])),
-        filter_query=_query(wanted.pairs()),
-        next_query=_query([*wanted.pairs(), ("before", str(found.next))]) if found.next else None,
+        here_query=urlencode(wanted.pairs() + ([("before", before)] if before else [])),
+        filter_query=urlencode(wanted.pairs()),
+        next_query=urlencode([*wanted.pairs(), ("before", str(found.next))]) if found.next else None,
         actions=actions_for(wanted),
     )
 
@@ -108,10 +108,6 @@ def _ids(given: list[str]) -> list[UUID]:
         return [UUID(text) for text in dict.fromkeys(given)][:MOST_TICKED]
     except ValueError:
         raise HTTPException(400) from None
-
-
-def _query(pairs: Pairs) -> str:
-    return urlencode(pairs)
 
 
 routes = [

@@ -5,20 +5,20 @@
 -- name: jobs_newest
 -- Through job_queue_created, or with only_errors through job_queue_error_created.
 select id, created_at
-  from (select id, created_at, job_type, status, error_class, error_fingerprint, worker_id
+  from (select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, parent_id
           from job_queue
          where (created_at, id) < (%(before_at)s, %(before_id)s)
            and created_at >= %(since)s and created_at < %(until)s
            and (not %(only_errors)s or status = 'error')
          order by created_at desc, id desc
          limit %(scan)s) as job
- where true
-   and (%(types)s::text[] is null or job_type = any (%(types)s))
+ where (%(types)s::text[] is null or job_type = any (%(types)s))
    and (%(statuses)s::job_status[] is null or status = any (%(statuses)s::job_status[]))
    and (%(error_class)s::text is null or error_class = %(error_class)s)
    and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
    and (%(worker)s::text is null or strpos(worker_id, %(worker)s) > 0)
    and (%(lower)s::uuid is null or id between %(lower)s and %(upper)s)
+   and (%(parent_id)s::uuid is null or parent_id = %(parent_id)s)
  order by created_at desc, id desc
  limit %(limit)s
 
@@ -38,7 +38,8 @@ offset %(scan)s - 1
 select id, created_at
   from (select job.*, sum(pg_column_size(payload)) over (order by created_at desc, id desc)
                       - pg_column_size(payload) as bytes_before
-          from (select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, error_msg, payload
+          from (select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, parent_id,
+                       error_msg, payload
                   from job_queue
                  where (created_at, id) < (%(before_at)s, %(before_id)s)
                    and created_at >= %(since)s and created_at < %(until)s
@@ -52,6 +53,7 @@ select id, created_at
    and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
    and (%(worker)s::text is null or strpos(worker_id, %(worker)s) > 0)
    and (%(lower)s::uuid is null or id between %(lower)s and %(upper)s)
+   and (%(parent_id)s::uuid is null or parent_id = %(parent_id)s)
    and case when bytes_before < %(scan_bytes)s
             then error_msg ilike %(pattern)s or payload::text ilike %(pattern)s end
  order by created_at desc, id desc
@@ -77,24 +79,33 @@ select last_at as created_at, last_id as id
 
 -- name: jobs_in_small_set
 -- Sets that have an index of their own and were counted small: those that wait or run, one group of errors, the ids
--- that begin alike.
+-- that begin alike, the children of a job.
 select id, created_at
-  from (select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, error_msg, payload
+  from (select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, parent_id, error_msg,
+               payload
           from job_queue
          where %(small)s = 'waiting' and status in ('pending', 'retry')
            and (%(types)s::text[] is null or job_type = any (%(types)s))
         union all
-        select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, error_msg, payload
+        select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, parent_id, error_msg,
+               payload
           from job_queue
          where %(small)s = 'waiting' and status = 'running'
         union all
-        select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, error_msg, payload
+        select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, parent_id, error_msg,
+               payload
           from job_queue
          where %(small)s = 'group' and error_fingerprint = %(fingerprint)s
         union all
-        select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, error_msg, payload
+        select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, parent_id, error_msg,
+               payload
           from job_queue
-         where %(small)s = 'ids' and id between %(lower)s and %(upper)s) as job
+         where %(small)s = 'ids' and id between %(lower)s and %(upper)s
+        union all
+        select id, created_at, job_type, status, error_class, error_fingerprint, worker_id, parent_id, error_msg,
+               payload
+          from job_queue
+         where %(small)s = 'children' and parent_id = %(parent_id)s) as job
  where (created_at, id) < (%(before_at)s, %(before_id)s)
    and created_at >= %(since)s and created_at < %(until)s
    and (%(types)s::text[] is null or job_type = any (%(types)s))
@@ -103,6 +114,7 @@ select id, created_at
    and (%(fingerprint)s::text is null or error_fingerprint = %(fingerprint)s)
    and (%(worker)s::text is null or strpos(worker_id, %(worker)s) > 0)
    and (%(lower)s::uuid is null or id between %(lower)s and %(upper)s)
+   and (%(parent_id)s::uuid is null or parent_id = %(parent_id)s)
    and (%(pattern)s::text is null or error_msg ilike %(pattern)s or payload::text ilike %(pattern)s)
  order by created_at desc, id desc
  limit %(limit)s
@@ -119,7 +131,9 @@ select count(*) as rows
         select from job_queue where %(small)s = 'group' and error_fingerprint = %(fingerprint)s
         union all
         select from job_queue where %(small)s = 'ids' and id between %(lower)s and %(upper)s
-        limit %(small_rows)s + 1) as job
+        union all
+        select from job_queue where %(small)s = 'children' and parent_id = %(parent_id)s
+        limit %(most)s + 1) as job
 
 -- name: jobs_rows
 -- What a list shows of these jobs. Texts are cut here; of a large payload nothing is read.
