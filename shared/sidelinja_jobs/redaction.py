@@ -9,66 +9,28 @@ from functools import lru_cache
 from typing import Any
 
 MASK = "•••"
+_NAME_CHARACTERS = 100  # of a name, its last ones: they say what the value is
 _DEEPEST = 100  # Python's values nested further are hidden whole; JSON text may be nested as deep as it likes
 
 # The last word of a name says what the value is: max_tokens is a number, access_token a secret.
-_SECRET_ENDINGS = frozenset(
-    [
-        "token",
-        "secret",
-        "secrets",
-        "passwd",
-        "password",
-        "passwords",
-        "passphrase",
-        "passord",
-        "pwd",
-        "apikey",
-        "authorization",
-        "auth",
-        "bearer",
-        "cookie",
-        "cookies",
-        "credential",
-        "credentials",
-    ]
-)
 _SECRET_ANYWHERE = frozenset(
-    [
-        "secret",
-        "passwd",
-        "password",
-        "passphrase",
-        "passord",
-        "apikey",
-        "credential",
-        "credentials",
-    ]
+    ["secret", "passwd", "password", "passphrase", "passord", "apikey", "credential", "credentials"]
+)
+_SECRET_ENDINGS = _SECRET_ANYWHERE | frozenset(
+    ["token", "secrets", "passwords", "pwd", "authorization", "auth", "bearer", "cookie", "cookies"]
 )
 _HARMLESS_ENDINGS = frozenset(
     ["file", "files", "path", "name", "names", "id", "ids", "count", "length", "policy", "hint", "class"]
 )
 _KEYS_OF = frozenset(
-    [
-        "api",
-        "private",
-        "access",
-        "secret",
-        "signing",
-        "encryption",
-        "auth",
-        "client",
-        "master",
-        "ssh",
-        "webhook",
-        "service",
-    ]
-)
+    ["api", "private", "access", "secret", "signing", "encryption", "auth", "client", "master", "ssh", "webhook",
+     "service"]
+)  # fmt: skip
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
-_FIELD = re.compile(r'"([A-Za-z0-9_.:-]{1,100})"\s*:\s*')
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRING_OR_NAME = re.compile(rf"({_STRING.pattern})(\s*:\s*)?", re.DOTALL)  # a name has a colon behind it
+_STRING_OR_BRACKET = re.compile(rf"{_STRING.pattern}|[\[\]{{}}]", re.DOTALL)
 _BARE = re.compile(r"[^,\]}\s]+")
 
 # https://user:password@host
@@ -97,10 +59,9 @@ def redact_json(json_text: str) -> str:
     """JSON text with what is secret hidden: still JSON, every other character as it came, numbers included."""
     kept: list[str] = []
     place = 0
-    while found := _FIELD.search(json_text, place):
-        start = found.end()
-        end = start
-        if is_secret_name(found[1]):
+    while found := _STRING_OR_NAME.search(json_text, place):
+        start = end = found.end()
+        if found[2] and is_secret_name(found[1][-_NAME_CHARACTERS:]):
             end = _end_of_value(json_text, start)
         kept.append(json_text[place:start])
         if end > start:
@@ -148,7 +109,7 @@ def _end_of_value(text: str, start: int) -> int:
         found = (_STRING if first == '"' else _BARE).match(text, start)
         return found.end() if found else start
     depth = 0
-    for token in _BRACKET_OR_STRING.finditer(text, start):
+    for token in _STRING_OR_BRACKET.finditer(text, start):
         depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
         if depth == 0:
             return token.end()

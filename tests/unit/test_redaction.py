@@ -25,6 +25,14 @@ JSON_VALUES = st.recursive(
         ('{"accessToken": 12345, "n": 9223372036854775807}', f'{{"accessToken": "{MASK}", "n": 9223372036854775807}}'),
         ('{"credentials": {"user": "a", "s": ["}"]}, "b": 1}', f'{{"credentials": "{MASK}", "b": 1}}'),
         ('{"password": null, "secret": [1, [2]]}', f'{{"password": null, "secret": "{MASK}"}}'),
+        (
+            '{"access token": "x", "nøkkel passord": ["y"], "api/key": {"a": 1}}',
+            f'{{"access token": "{MASK}", "nøkkel passord": "{MASK}", "api/key": "{MASK}"}}',
+        ),
+        (
+            r'{"a \"quoted\" password": "x", "b": ["y", ": token", "z"]}',
+            rf'{{"a \"quoted\" password": "{MASK}", "b": ["y", ": token", "z"]}}',
+        ),
         ('{"url": "https://ola:pass@host/x"}', f'{{"url": "https://ola:{MASK}@host/x"}}'),
         ('{"url": "https://host/feed?token=abc123&page=2"}', f'{{"url": "https://host/feed?token={MASK}&page=2"}}'),
         ('{"note": "sent Bearer abcdef0123456789"}', f'{{"note": "sent Bearer {MASK}"}}'),
@@ -58,6 +66,19 @@ def test_any_json_stays_json_and_numbers_stay_as_written(value: object) -> None:
     told = json.loads(shown)
     assert told["token"] in (MASK, None)
     assert shown.endswith('"n": 0.1}')
+
+
+NAMES = st.sampled_from(["n", "token", "my key", "api key", "passord", 'secret/"x"', "ære: token", "class"])
+PLAIN_JSON = st.recursive(
+    st.none() | st.integers() | st.text(st.sampled_from('ab ":,[]{}\\æ')),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(PLAIN_JSON)
+def test_text_and_value_lose_the_same(value: object) -> None:
+    assert json.loads(redact_json(json.dumps(value, ensure_ascii=False))) == redact_value(value)
 
 
 def test_depth_and_size_cost_little() -> None:
