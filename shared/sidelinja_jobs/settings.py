@@ -5,6 +5,7 @@ NAME_FILE, the path of a file that holds the value, which is how secrets arrive 
 """
 
 import dataclasses
+import math
 import os
 import types
 import typing
@@ -109,10 +110,21 @@ def _convert(text: str, hint: Any, metadata: Mapping[str, Any]) -> Any:
     except msgspec.ValidationError as error:
         raise ValueError(f" is {shown}, expected {'a whole number' if hint is int else 'a number'}") from error
     minimum, maximum = metadata["bounds"]
-    is_number = value.is_finite() if isinstance(value, Decimal) else value == value
-    if not is_number or (minimum is not None and value < minimum) or (maximum is not None and value > maximum):
-        raise ValueError(f" is {shown}, expected {minimum} to {'any' if maximum is None else maximum}")
+    if not _is_finite(value) or (minimum is not None and value < minimum) or (maximum is not None and value > maximum):
+        raise ValueError(f" is {shown}, expected {_bounds_text(minimum, maximum)}")
     return value
+
+
+def _is_finite(value: float | Decimal) -> bool:
+    return value.is_finite() if isinstance(value, Decimal) else isinstance(value, int) or math.isfinite(value)
+
+
+def _bounds_text(minimum: float | None, maximum: float | None) -> str:
+    if minimum is not None and maximum is not None:
+        return f"{minimum} to {maximum}"
+    if minimum is not None:
+        return f"{minimum} or more"
+    return "a finite number" if maximum is None else f"{maximum} or less"
 
 
 @dataclass(frozen=True)

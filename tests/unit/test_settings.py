@@ -20,8 +20,9 @@ class Example:
     seconds: float = setting("SECONDS", default=1.0, minimum=0.05, maximum=3600)
     price: Decimal = setting("PRICE", default=Decimal("0.1"), minimum=0)
     count: int = setting("COUNT", default=3, minimum=0)
-    limit: int | None = setting("LIMIT", default=None)
+    limit: int | None = setting("LIMIT", default=None, maximum=7)
     is_on: bool = setting("IS_ON", default=True)
+    wait: float = setting("WAIT", default=1.0)
     folder: Path = setting("FOLDER", default=Path("/media"))
     level: str = setting("LEVEL", default="info", choices=("debug", "info"))
 
@@ -37,13 +38,13 @@ def problem(**environ: str) -> str:
 
 
 def test_what_is_not_set_has_its_default() -> None:
-    assert load() == Example("x", None, None, 0, 1.0, Decimal("0.1"), 3, None, True, Path("/media"), "info")
+    assert load() == Example("x", None, None, 0, 1.0, Decimal("0.1"), 3, None, True, 1.0, Path("/media"), "info")
 
 
 def test_every_kind_of_value_is_read() -> None:
     read = load(PASSWORD="p w", SECONDS="0.5", COUNT="0", LIMIT="-7", IS_ON="off", FOLDER="/a b/c", LEVEL="debug")
 
-    assert read == Example("x", "p w", None, 0, 0.5, Decimal("0.1"), 0, -7, False, Path("/a b/c"), "debug")
+    assert read == Example("x", "p w", None, 0, 0.5, Decimal("0.1"), 0, -7, False, 1.0, Path("/a b/c"), "debug")
 
 
 def test_an_empty_variable_counts_as_not_set() -> None:
@@ -88,8 +89,17 @@ def test_a_whole_number_is_digits(text: str) -> None:
     assert problem(COUNT=text).startswith("settings: COUNT is '")
 
 
-def test_a_bound_without_its_other_end_is_named_as_such() -> None:
-    assert problem(COUNT="-1").endswith("COUNT is '-1', expected 0 to any")
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"COUNT": "-1"}, "COUNT is '-1', expected 0 or more"),
+        ({"LIMIT": "8"}, "LIMIT is '8', expected 7 or less"),
+        ({"WAIT": "inf"}, "WAIT is 'inf', expected a finite number"),
+        ({"PRICE": "inf"}, "PRICE is 'inf', expected 0 or more"),
+    ],
+)
+def test_bounds_that_are_missing_are_not_named(environ: dict[str, str], expected: str) -> None:
+    assert problem(**environ).endswith(expected)
 
 
 def test_a_secret_is_never_shown() -> None:
