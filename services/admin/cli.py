@@ -214,7 +214,7 @@ def add_token(
         raise RefusedError(
             f"{name!r} is no name for a token", "use letters, digits, blanks and ._@-, up to 100, a letter first"
         )
-    if for_duration and until:
+    if for_duration is not None and until is not None:
         raise RefusedError("--for and --until are both given", "use one of them")
     made, wanted = new_token(), [scope for scope in SCOPES if scope in scopes]
     expires_at = _end(for_duration, until)
@@ -238,10 +238,10 @@ def revoke(name: str) -> None:
 
 
 def _end(for_duration: str | None, until: str | None) -> datetime | None:
-    if not for_duration and not until:
+    if for_duration is None and until is None:
         return None
-    (row,) = _rows("cli_token_end", seconds=parse_duration(for_duration) if for_duration else None)
-    end: datetime = parse_time(until, row["read_at"]) if until else row["expires_at"]
+    (row,) = _rows("cli_token_end", seconds=None if for_duration is None else parse_duration(for_duration))
+    end: datetime = row["expires_at"] if until is None else parse_time(until, row["read_at"])
     return end
 
 

@@ -71,6 +71,8 @@ REFUSALS: list[tuple[str, ExitCode, str]] = [
     ("token add x", ExitCode.REFUSED, "--scope"),
     ("token add x --scope read --for 1d --until 18:00", ExitCode.REFUSED, "both given"),
     ("token add x --scope read --until 2001-01-01", ExitCode.REFUSED, "expired"),
+    ("token add x --scope read --until=", ExitCode.REFUSED, "'' is not a time"),
+    ("token add x --scope read --for=", ExitCode.REFUSED, "'' is not a duration"),
     ("token revoke x", ExitCode.NOT_FOUND, "no token"),
 ]
 

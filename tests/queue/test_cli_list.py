@@ -2,6 +2,7 @@
 
 import json
 import time
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -124,6 +125,8 @@ def test_filters_narrow_the_list(database: Database, jobs: Jobs) -> None:
     assert listed("--since", "1h") == [waiting]
     assert listed("--since", "2026-01-02T00:00Z") == [waiting, retried, cancelled]
     assert listed("--before", str(retried), "--limit", "1") == [cancelled]
+    assert listed("--since", f"{datetime.now() + timedelta(minutes=2):%H:%M}") == [waiting], "of yesterday"
+    assert jobs("list", "--before", "").code == ExitCode.REFUSED
 
 
 def test_empty_list_says_so_on_standard_error(jobs: Jobs) -> None:

@@ -151,6 +151,8 @@ def test_pause_holds_until_a_time_a_duration_or_a_resume(database: Database, job
         (["resume", "tset_job"], ExitCode.NOT_FOUND, 'no job type "tset_job"'),
         (["pause", "test_job", "--reason", "x", "--until", "2020-01-01"], ExitCode.REFUSED, "is over"),
         (["pause", "test_job", "--reason", "x", "--until", "infinity"], ExitCode.REFUSED, "is not a time"),
+        (["pause", "test_job", "--reason", "x", "--until", ""], ExitCode.REFUSED, "'' is not a time"),
+        (["pause", "test_job", "--reason", "x", "--for", ""], ExitCode.REFUSED, "'' is not a duration"),
         (["pause", "test_job", "--reason", "x", "--for", "100000d"], ExitCode.REFUSED, "200 years"),
         (["pause", "test_job", "--reason", "x", "--for", "1h", "--until", "18:00"], ExitCode.REFUSED, "both given"),
     ],

@@ -60,6 +60,12 @@ def test_time_is_read_on_the_local_clock_unless_it_says_otherwise(text: str, mom
     assert parse_time(text, NOW) == datetime.fromisoformat(moment)
 
 
+def test_clock_time_of_the_past_is_the_last_one() -> None:
+    assert parse_time("12:00", NOW, looks_back=True) == datetime(2026, 11, 29, 11, 0, tzinfo=UTC)
+    assert parse_time("13:00", NOW, looks_back=True) == NOW
+    assert parse_time("18:00", NOW, looks_back=True) == datetime(2026, 11, 28, 17, 0, tzinfo=UTC)
+
+
 def test_clock_time_over_the_night_of_the_change_is_that_of_the_day_itself() -> None:
     before_change = datetime(2026, 10, 24, 20, 0, tzinfo=UTC)  # 22:00 in Oslo; at 03:00 it becomes 02:00
 

@@ -34,8 +34,10 @@ def parse_duration(text: str) -> float:
     return seconds
 
 
-def parse_time(text: str, now: datetime) -> datetime:
-    """A moment from `2026-12-24T18:00`, `2026-12-24`, or `18:00` (the next one); without an offset, local time.
+def parse_time(text: str, now: datetime, *, looks_back: bool = False) -> datetime:
+    """A moment from `2026-12-24T18:00`, `2026-12-24`, or `18:00`; without an offset, local time.
+
+    A clock time is the next one there is, or the last one of who `looks_back`.
 
     Raises:
         RefusedError: it is not a time, or outside the years 2000 to 2199.
@@ -43,7 +45,7 @@ def parse_time(text: str, now: datetime) -> datetime:
     clock = _CLOCK.fullmatch(text.strip())
     try:
         if clock:
-            return _next_at(now.astimezone(), int(clock.group(1)), int(clock.group(2)))
+            return _at_clock(now.astimezone(), int(clock.group(1)), int(clock.group(2)), looks_back)
         moment = datetime.fromisoformat(text.strip())
         # astimezone() of the first and last years would leave the calendar.
         if not 2000 <= moment.year < 2200:
@@ -95,8 +97,10 @@ def local(moment: datetime | None) -> str:
         return moment.isoformat(sep=" ", timespec="seconds")
 
 
-def _next_at(now: datetime, hour: int, minute: int) -> datetime:
+def _at_clock(now: datetime, hour: int, minute: int, looks_back: bool) -> datetime:
     today = now.replace(hour=hour, minute=minute, second=0, microsecond=0, tzinfo=None)
     # Through the naive wall clock, so that the offset is that of the day itself when the clocks change tonight.
     moment = today.astimezone()
+    if looks_back:
+        return moment if moment <= now else (today - timedelta(days=1)).astimezone()
     return moment if moment > now else (today + timedelta(days=1)).astimezone()

@@ -54,7 +54,7 @@ def enqueue(
     A VALUE that is JSON is taken as JSON (language=no is text, word_timestamps=true is a boolean), unless the worker
     wants text in that field.
     """
-    in_seconds = parse_duration(in_duration) if in_duration else None
+    in_seconds = parse_duration(in_duration) if in_duration is not None else None
     _check_usage(pairs, payload, payload_file, at_time, in_duration, columns["key"])
     given = _given_payload(payload, payload_file)
     with open_database() as database:
@@ -64,7 +64,7 @@ def enqueue(
             EnqueuedRow,
             job_type=job_type,
             payload=_checked_payload(given, pairs, None if no_check else job_type, facts),
-            at=parse_time(at_time, facts.read_at) if at_time else None,
+            at=parse_time(at_time, facts.read_at) if at_time is not None else None,
             in_seconds=in_seconds,
             **columns,
         )
@@ -90,7 +90,7 @@ def _check_usage(
     """Refuses options that contradict each other."""
     if sum([bool(pairs), payload is not None, payload_file is not None]) > 1:
         raise RefusedError("the payload is given in more than one way", "use KEY=VALUE, --payload or --payload-file")
-    if at_time and in_duration:
+    if at_time is not None and in_duration is not None:
         raise RefusedError("--at and --in are both given", "use one of them")
     if key is not None and not 1 <= len(key) <= KEY_CHARACTERS:
         raise RefusedError(f"--key has {len(key)} characters, expected 1 to {KEY_CHARACTERS}", "give another key")

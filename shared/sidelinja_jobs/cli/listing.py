@@ -32,7 +32,7 @@ _JOB_COLUMNS = (
 @click.option("--status", "statuses", type=click.Choice(STATUSES), multiple=True, help="May be given more than once.")
 @click.option("--type", "job_type", metavar="TYPE", shell_complete=complete_types)
 @click.option("--errors", is_flag=True, help="Only jobs that failed: in error, or waiting after a failure.")
-@click.option("--since", metavar="TIME", help="Enqueued since: 2h, 3d, or 2026-12-24T18:00.")
+@click.option("--since", metavar="TIME", help="Enqueued since: 2h, 3d, the last 18:00, or 2026-12-24T18:00.")
 @click.option("--before", metavar="ID", shell_complete=complete_ids, help="Only jobs enqueued before this one.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -61,7 +61,7 @@ def list_jobs(
             failing=errors,
             since=moment,
             since_seconds=seconds,
-            before=find_job(database, before) if before else None,
+            before=find_job(database, before) if before is not None else None,
             limit=limit + 1,
         )
     jobs, has_more = rows[:limit], len(rows) > limit
@@ -84,7 +84,7 @@ def _since(text: str | None) -> tuple[float | None, datetime | None]:
         return parse_duration(text), None
     except RefusedError as refused:
         try:
-            return None, parse_time(text, datetime.now().astimezone())
+            return None, parse_time(text, datetime.now().astimezone(), looks_back=True)
         except RefusedError:
             raise RefusedError(
                 f"--since {text!r} is neither a duration nor a time", "write for example 2h, 3d or 2026-12-24T18:00"

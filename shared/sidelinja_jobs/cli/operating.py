@@ -85,12 +85,12 @@ def pause(*, job_type: str, until: str | None, for_duration: str | None, reason:
 
     Those that run go on.
     """
-    if until and for_duration:
+    if until is not None and for_duration is not None:
         raise RefusedError("--until and --for are both given", "use one of them")
-    seconds = parse_duration(for_duration) if for_duration else None
+    seconds = parse_duration(for_duration) if for_duration is not None else None
     with open_database() as database:
         now = database.row("describe_type", TypeFacts, job_type=job_type).read_at
-        moment = parse_time(until, now) if until else None
+        moment = parse_time(until, now) if until is not None else None
         if moment is not None and moment <= now:
             raise RefusedError(f"--until {until} is over", "give a time to come")
         database.call("pause", job_type=job_type, until=moment, for_seconds=seconds, reason=reason)
