@@ -41,7 +41,9 @@ _URL_PARAMETER = re.compile(r"([?&;]([A-Za-z0-9_.-]{1,60})=)[^&;#\s\"'\\<>]+")
 _LOOKS_LIKE_A_KEY = re.compile(
     r"\b(?:(?i:(bearer|basic)\s+)|sk-|whsec_|eyJ)(?=[\w.~+/=-]{0,60}[0-9])[\w.~+/=-]{12,}", re.ASCII
 )
-_ASSIGNMENT = re.compile(r"\b([A-Za-z][\w.-]{1,60})(['\"]?\s{0,3}[=:]\s{0,3}['\"]?)([^\s'\",;&)\]}]+)", re.ASCII)
+# The name alone: behind `error:` another name may stand.
+_ASSIGNED = re.compile(r"\b([A-Za-z][\w.-]{1,60})['\"]?\s{0,3}[=:]\s{0,3}['\"]?", re.ASCII)
+_ASSIGNED_VALUE = re.compile(r"[^\s'\",;&)\]}]+")
 
 
 @lru_cache(maxsize=4096)
@@ -73,7 +75,12 @@ def redact_json(json_text: str) -> str:
 
 def redact_text(text: str) -> str:
     """A message, note or traceback with credentials hidden, `password=…` and the like included."""
-    return _ASSIGNMENT.sub(_hide_assigned, _without_keys(text))
+    text, kept, place = _without_keys(text), [], 0
+    for found in _ASSIGNED.finditer(text):
+        if found.start() >= place and is_secret_name(found[1]) and (value := _ASSIGNED_VALUE.match(text, found.end())):
+            kept += [text[place : value.start()], MASK]
+            place = value.end()
+    return "".join([*kept, text[place:]])
 
 
 def redact_value(value: Any, depth: int = 0) -> Any:
@@ -96,10 +103,6 @@ def _without_keys(text: str) -> str:
     text = _URL_PASSWORD.sub(rf"\1{MASK}@", text)
     text = _URL_PARAMETER.sub(lambda found: f"{found[1]}{MASK}" if is_secret_name(found[2]) else found[0], text)
     return _LOOKS_LIKE_A_KEY.sub(lambda found: f"{found[1]} {MASK}" if found[1] else MASK, text)
-
-
-def _hide_assigned(found: re.Match[str]) -> str:
-    return f"{found[1]}{found[2]}{MASK}" if is_secret_name(found[1]) else found[0]
 
 
 def _end_of_value(text: str, start: int) -> int:

@@ -97,6 +97,7 @@ def test_depth_and_size_cost_little() -> None:
     ("text", "shown"),
     [
         ("connection failed: host=db password=hunter2 user=a", f"connection failed: host=db password={MASK} user=a"),
+        ("OSError: refused: password=hunter2; token: a=b", f"OSError: refused: password={MASK}; token: {MASK}"),
         ("headers {'Authorization': 'Basic dXNlcjpwYXNzd29yZA=='}", f"headers {{'Authorization': '{MASK} {MASK}'}}"),
         ("postgresql://jobs:hunter2@db:5432/x refused", f"postgresql://jobs:{MASK}@db:5432/x refused"),
         ("expected max_tokens=5, found page: 3",) * 2,
