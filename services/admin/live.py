@@ -27,6 +27,7 @@ from services.admin.pages.job_line import seconds_left
 from services.admin.words import LANGUAGES, Speech, doing
 from sidelinja_jobs.errors import JobQueueError
 from sidelinja_jobs.log import get_logger
+from sidelinja_jobs.redaction import redact_text
 
 log = get_logger()
 
@@ -168,7 +169,7 @@ def _progress(row: Row) -> bytes:
         {
             "id": str(row["id"]),
             "progress": row["progress"],
-            "note": row["note"] or "",
+            "note": redact_text(row["note"] or ""),
             "text": {language: doing(language, row) for language in LANGUAGES},
             "left": {language: _left(language, row) for language in LANGUAGES},
         }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
 from services.admin.pages import job_bulk
-from services.admin.redaction import MASK
+from sidelinja_jobs.redaction import MASK
 from tests.databases import Database
 from tests.services.admin_jobs import completed, failed, form, said
 from tests.services.admin_site import AdminSite

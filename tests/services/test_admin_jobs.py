@@ -10,7 +10,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from services.admin.pages import job_source
-from services.admin.redaction import MASK
+from sidelinja_jobs.redaction import MASK
 from tests.databases import Database
 from tests.services.admin_jobs import failed, said, shown_ids
 from tests.services.admin_site import AdminSite

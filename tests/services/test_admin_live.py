@@ -17,6 +17,7 @@ from starlette.requests import Request
 
 from services.admin import sharing, streams
 from services.admin.live import Feed
+from sidelinja_jobs.redaction import MASK
 from tests.databases import Database
 from tests.services.admin_site import OPERATOR, AdminSite, admin_site_with
 from tests.tcp_proxy import Proxy
@@ -102,7 +103,8 @@ def test_a_change_of_status_arrives_within_a_second(stream: Stream, database: Da
 
 
 def test_progress_arrives_in_words_of_both_languages(stream: Stream, database: Database) -> None:
-    job = database.enqueue("whisper_transcribe", status="running", attempts=1, progress=0.25, progress_note="part 1")
+    note = "part 1 of https://me:hunter2@example.no/"
+    job = database.enqueue("whisper_transcribe", status="running", attempts=1, progress=0.25, progress_note=note)
     wait_until(lambda: stream.of("progress"))
     started = time.monotonic()
     database.rows("update job_queue set progress = 0.5 where id = %s", job)
@@ -110,6 +112,7 @@ def test_progress_arrives_in_words_of_both_languages(stream: Stream, database: D
 
     assert time.monotonic() - started < STATUS_AND_PROGRESS_SECONDS + SLACK_SECONDS
     assert [change[0]["progress"] for change in stream.of("progress")] == [0.25, 0.5]
+    assert stream.of("progress")[0][0]["note"] == f"part 1 of https://me:{MASK}@example.no/"
     assert stream.of("progress")[1][0]["text"] == {
         "nb": "Transkriberer … 2/3 forsøk",
         "en": "Transcribing … attempt 2/3",

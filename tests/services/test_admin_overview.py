@@ -8,7 +8,7 @@ from psycopg.rows import dict_row
 
 from services.admin.database import all_queries
 from tests.databases import Database
-from tests.services.admin_jobs import said
+from tests.services.admin_jobs import failed, said
 from tests.services.admin_site import AdminSite, admin_site_with
 
 QUERIES = all_queries()
@@ -133,6 +133,20 @@ def test_workers_are_shown_with_what_they_are_at_and_how_long_it_will_take(admin
     assert "left" not in told["hanging"]
     assert "idle" in told["free"]
     assert "gone" in told["silent"]
+
+
+def test_no_message_and_no_note_tells_a_secret(admin_site: AdminSite) -> None:
+    failed(admin_site.database, "login refused: password=hunter2")
+    admin_site.database.enqueue(
+        status="running", worker_id="w", started_at="2026-11-29 10:00+00", progress_note="at https://me:hunter2@x.no/"
+    )
+    admin_site.database.rows(
+        "insert into worker (worker_id, job_type, role, version, host, pid) values ('w', 'test_job', 'r', 'v', 'h', 1)"
+    )
+    for path, words in (("/", ("login refused", "at https://me:")), ("/workers", ("at https://me:",))):
+        page = admin_site.operator.get(path).text
+        assert all(word in page for word in words), path
+        assert "hunter2" not in page, path
 
 
 def test_the_day_is_spent_in_dollars_beside_its_budget(database: Database) -> None:

@@ -22,8 +22,8 @@ from services.admin.access.origin import is_encrypted
 from services.admin.api.authentication import check_scope
 from services.admin.api.operations import docs_path, sent_token
 from services.admin.api.problems import ProblemError
-from services.admin.redaction import redact_text
 from services.admin.rendering import speech, url_maker
+from sidelinja_jobs.redaction import redact_text
 
 MOST_ENTRIES = 50
 _MESSAGE_CHARACTERS = 1000

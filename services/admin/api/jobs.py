@@ -12,8 +12,8 @@ from services.admin.api.authentication import check_scope
 from services.admin.api.operations import Answer, Call
 from services.admin.api.problems import ProblemError
 from services.admin.database import Row
-from services.admin.redaction import redact_json, redact_text
 from sidelinja_jobs.errors import RefusedError
+from sidelinja_jobs.redaction import redact_json, redact_text
 
 _ENDED = ("completed", "error")
 _LARGE = 128 * 1024  # characters of payload and result; more is masked beside the event loop

@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from services.admin.redaction import redact_value
 from services.admin.rendering import render
+from sidelinja_jobs.redaction import redact_value
 
 PAGE = 100
 LARGEST_ID = 2**63 - 1

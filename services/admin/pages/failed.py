@@ -6,9 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from services.admin.pages.job_line import first_line
-from services.admin.redaction import redact_text
-from services.admin.rendering import render
+from services.admin.rendering import first_line, render
 
 SHOWN_GROUPS = 100
 SHOWN_ERROR = 300
@@ -21,7 +19,7 @@ async def failed_jobs(request: Request) -> Response:
         groups = await session.fetch_all("failed_groups", job_type=job_type, limit=SHOWN_GROUPS)
         types = [row["name"] for row in await session.fetch_all("jobs_types")]
     for group in groups:
-        group["message"] = first_line(redact_text(group["error_msg"] or ""), SHOWN_ERROR)
+        group["message"] = first_line(group["error_msg"], SHOWN_ERROR)
         pairs = [("status", "error"), ("group", group["fingerprint"])]
         pairs += [("type", job_type)] if job_type else []
         group["query"] = urlencode(pairs)

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from services.admin.database import Database, Row
 from services.admin.pages.job_filter import JobFilter, read_filter
 from services.admin.pages.job_source import each_batch
-from services.admin.redaction import redact_json, redact_text
+from sidelinja_jobs.redaction import redact_json, redact_text
 
 COLUMNS = (
     "id", "job_type", "status", "priority", "attempts", "max_attempts", "created_at", "scheduled_for", "started_at",

@@ -6,11 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from services.admin.database import Row
-from services.admin.redaction import redact_json, redact_text
+from services.admin.rendering import first_line
+from sidelinja_jobs.redaction import redact_json
 
 LEAST_SHARE = 0.05  # an estimate from less is a guess
 STILL_SECONDS = 600.0  # so long without progress is told, whatever the heartbeats say
-SHOWN_PAYLOAD, SHOWN_ERROR, SHOWN_BYTES = 160, 200, 300
+SHOWN_PAYLOAD, SHOWN_BYTES = 160, 300
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,13 @@ def job_line(row: Row) -> JobLine:
     """What there is to say of a row."""
     payload = row["payload"]
     return JobLine(
-        row=row | {"progress_note": redact_text(row["progress_note"] or "")},
+        row=row,
         attempt=attempt_number(row),
         seconds=shown_seconds(row),
         seconds_left=seconds_left(row),
         still_seconds=still_seconds(row),
-        payload=None if payload is None else cut_bytes(redact_json(payload), SHOWN_PAYLOAD),
-        error=first_line(redact_text(row["error_msg"] or ""), SHOWN_ERROR),
+        payload=None if payload is None else cut_bytes(redact_json(payload)),
+        error=first_line(row["error_msg"]),
     )
 
 
@@ -89,13 +90,7 @@ def between(begin: datetime, end: datetime) -> float:
     return max(0.0, (end - begin).total_seconds())
 
 
-def first_line(text: str, limit: int) -> str:
-    """The first line that says something, cut."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
-def cut_bytes(text: str, limit: int, most_bytes: int = SHOWN_BYTES) -> str:
-    """The beginning of a text: so many characters, and no more bytes than that in UTF-8."""
-    short = text[:limit].encode(errors="replace")[: most_bytes - 3].decode(errors="ignore")
+def cut_bytes(text: str) -> str:
+    """The beginning of a text: so many characters as a row has room for, and no more than so many bytes in UTF-8."""
+    short = text[:SHOWN_PAYLOAD].encode(errors="replace")[: SHOWN_BYTES - 3].decode(errors="ignore")
     return short if len(short) == len(text) else short + "…"

@@ -14,10 +14,10 @@ from services.admin.database import Row
 from services.admin.pages.job_line import attempt_number, between, seconds_left, still_seconds
 from services.admin.pages.job_reasons import sentence
 from services.admin.pages.job_timeline import timeline
-from services.admin.redaction import redact_json, redact_text
-from services.admin.rendering import render, speech
+from services.admin.rendering import redacted, render, speech
 from services.admin.views import View, view_of
 from services.admin.views.json_tree import pretty
+from sidelinja_jobs.redaction import redact_json
 
 # Stored bytes, which are compressed: of more than these nothing is read for the page.
 MOST_READ_BYTES = 400_000
@@ -43,7 +43,6 @@ async def job_page(request: Request) -> Response:
         job = await session.fetch_one("job", id=job_id, most_bytes=MOST_READ_BYTES)
         if job is None:
             raise HTTPException(404)
-        job["progress_note"] = redact_text(job["progress_note"] or "")
         reasons = await session.fetch_all("job_reasons", id=job_id)
         attempts = await session.fetch_all("job_attempts", id=job_id, limit=SHOWN_ATTEMPTS)
         events = await session.fetch_all("job_events", id=job_id, limit=SHOWN_EVENTS)
@@ -113,8 +112,8 @@ def inline_view(job: Row) -> View | None:
 
 def _attempt(row: Row) -> dict[str, Any]:
     return row | {
-        "error_msg": redact_text(row["error_msg"] or ""),
-        "traceback": redact_text(row["traceback"] or ""),
+        "error_msg": redacted(row["error_msg"]),
+        "traceback": redacted(row["traceback"]),
         "seconds": between(row["started_at"], row["ended_at"]) if row["started_at"] else None,
     }
 
@@ -123,7 +122,7 @@ def _error(job: Row, attempts: list[Row]) -> dict[str, Any] | None:
     """The failure that the job stands with: its first line is the cause, the rest and the traceback fold out."""
     if not job["error_msg"] and not job["error_class"]:
         return None
-    cause, _, rest = redact_text(job["error_msg"] or "").strip().partition("\n")
+    cause, _, rest = redacted(job["error_msg"]).strip().partition("\n")
     last = next((row for row in attempts if row["traceback"]), None)
     is_its_own = last is not None and last["error_msg"] is not None and job["error_msg"] is not None
     is_its_own = is_its_own and last["error_msg"][:200] == job["error_msg"][:200]  # type: ignore[index]
@@ -131,7 +130,7 @@ def _error(job: Row, attempts: list[Row]) -> dict[str, Any] | None:
         "class": job["error_class"],
         "cause": cause,
         "rest": rest.strip(),
-        "traceback": redact_text(last["traceback"]) if last and is_its_own else "",
+        "traceback": redacted(last["traceback"]) if last and is_its_own else "",
     }
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from services.admin.pages.job_line import first_line
-from services.admin.redaction import redact_text
+from services.admin.rendering import first_line
 from services.admin.words import Speech
 
 REASONS = (
@@ -58,7 +57,7 @@ def _shown(name: str, value: Any, speech: Speech) -> Any:
     if name == "origin" and value in PAUSE_ORIGINS:
         return escape(speech.t(f"reason.origin_{value}"))
     if isinstance(value, str):
-        return escape(first_line(redact_text(value), _LONGEST))
+        return escape(first_line(value, _LONGEST))
     return escape(speech.number(value) if isinstance(value, int) else str(value))
 
 

@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from services.admin.redaction import MASK, redact_json
 from services.admin.views.json_tree import pretty
 from sidelinja_jobs.cli.exits import RefusedError
 from sidelinja_jobs.cli.payloads import Number, check_content, parsed
+from sidelinja_jobs.redaction import MASK, redact_json
 
 
 def shown_for_edit(payload: str) -> str:

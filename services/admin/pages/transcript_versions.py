@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from services.admin.database import Row
-from services.admin.redaction import redact_json, redact_value
 from services.admin.views.transcript import Segment, Transcript, read_segments, read_transcript
+from sidelinja_jobs.redaction import redact_json, redact_value
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from services.admin.redaction import redact_json
 from services.admin.views import analysis, clip, json_tree, stats_run, transcript
+from sidelinja_jobs.redaction import redact_json
 
 _VIEWS = {
     "whisper_transcribe": ("transcript", transcript.read_transcript),
