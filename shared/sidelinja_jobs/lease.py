@@ -55,7 +55,7 @@ class LeaseThread:
         metrics: WorkerMetrics,
         health_file: Path,
         drain_seconds: float,
-        settle_overdue: Callable[[QueueConnection], None] = lambda _conn: None,
+        settle_overdue: Callable[[QueueConnection], None],
     ) -> None:
         self._link, self._rules, self._worker_id = link, rules, worker_id
         self._interrupter, self._metrics = interrupter, metrics
@@ -266,10 +266,10 @@ class LeaseThread:
     def _abandon(self, run: Run) -> None:
         """The main thread is in native code and cannot be reached: settle in its place and end the process."""
         self._log.error("handler stuck in native code, ending the process", job_id=str(run.id))
-        with contextlib.suppress(psycopg.Error, JobQueueError):
+        with contextlib.suppress(psycopg.Error):
             for held in self._runs:
-                reason = held.stop_reason or StopReason.SHUTDOWN
-                settling.settle_stopped(self._link.open(), held, reason)
+                with contextlib.suppress(JobQueueError):  # this one is lost: its neighbours in the batch are not
+                    settling.settle_stopped(self._link.open(), held, held.stop_reason or StopReason.SHUTDOWN)
         self._health_file.unlink(missing_ok=True)
         os._exit(0 if self._stopping_since is not None and run.stop_reason is StopReason.SHUTDOWN else os.EX_SOFTWARE)
 
