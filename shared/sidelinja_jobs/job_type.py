@@ -43,7 +43,7 @@ class JobType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         try:
             return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), cls)
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-            raise SettingsError(f"{path}: {error}") from error
+            raise SettingsError(f"{path}: {error}. Next: correct this file") from error
 
     @classmethod
     def load_all(cls, services: Path | str) -> "list[JobType]":

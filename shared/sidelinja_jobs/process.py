@@ -23,11 +23,12 @@ def run_process(folder: Path, work: Callable[[JobType, WorkerSettings, Filtering
             the process from starting.
     """
     configure_logging()
-    job_type = JobType.load(folder)
-    log = get_logger(job_type=job_type.name)
+    log = get_logger()
     for number in (signal.SIGTERM, signal.SIGINT):  # until the worker loop takes over
         signal.signal(number, lambda *_: sys.exit(0))
     try:
+        job_type = JobType.load(folder)
+        log = get_logger(job_type=job_type.name)
         settings = load_settings(WorkerSettings)
         configure_logging(settings.log_format, settings.log_level)
         return work(job_type, settings, log)

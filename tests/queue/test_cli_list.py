@@ -255,6 +255,17 @@ def test_completion_offers_types_and_ids(database: Database, jobs: Jobs, monkeyp
     assert jobs().lines == [f"plain,{job_id}"]
 
 
+def test_completion_waits_no_longer_than_a_person_would(
+    database: Database, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("_JOBS_COMPLETE", "bash_complete"), ("COMP_CWORD", "2"), ("COMP_WORDS", "jobs enqueue te")):
+        monkeypatch.setenv(name, value)
+    database.connect(autocommit=False).execute("lock table job_type")
+    started = time.monotonic()
+
+    assert (jobs().out.strip(), time.monotonic() - started < 10) == ("", True)
+
+
 def test_json_of_ugly_rows_is_json(jobs: Jobs, ugly: list[UUID]) -> None:
     documents = jobs("list", "--json").document
 

@@ -191,6 +191,24 @@ def test_completion_of_names_without_a_database_is_silent(
     assert (printed.out + printed.err).strip() == ""
 
 
+@pytest.mark.parametrize("fault", [ImportError("not here"), ZeroDivisionError("broken")])
+def test_a_service_that_cannot_be_read_leaves_no_word_in_a_completion(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    def broken(_name: str) -> None:
+        raise fault
+
+    monkeypatch.setattr(discovery, "_module_names", lambda: ["services.broken.cli"])
+    monkeypatch.setattr(discovery.importlib, "import_module", broken)
+    monkeypatch.setenv("_JOBS_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "jobs en")
+    monkeypatch.setenv("COMP_CWORD", "1")
+
+    cli.main([])
+
+    assert capsys.readouterr().err == ""
+
+
 def test_script_runs_from_any_folder(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, str(ROOT / "shared" / "jobs"), "--help"],

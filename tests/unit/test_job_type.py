@@ -1,5 +1,9 @@
 """job_type.toml: what is read, and what is said when it is wrong."""
 
+import json
+import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -89,3 +93,16 @@ def test_defaults_are_those_of_the_table(database: Database) -> None:
     for field in msgspec.structs.fields(JobType):
         if field.name in row:
             assert row[field.name] == getattr(JobType(name="a", role="worker_a"), field.name), field.name
+
+
+def test_a_worker_whose_rules_are_wrong_says_which_file_and_does_not_start(tmp_path: Path) -> None:
+    started = (
+        "import sys, pathlib, sidelinja_jobs as jobs; sys.exit(jobs.run_process(pathlib.Path(sys.argv[1]), print))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", started, str(tmp_path)], capture_output=True, text=True,
+        env={"PYTHONPATH": str(ROOT / "shared")}, timeout=30,
+    )  # fmt: skip
+
+    assert (ended.returncode, ended.stderr) == (os.EX_CONFIG, "")
+    assert f"{tmp_path}/job_type.toml" in json.loads(ended.stdout)["problem"]

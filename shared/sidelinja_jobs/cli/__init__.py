@@ -10,9 +10,8 @@ import sys
 import traceback
 
 import click
-from click.shell_completion import shell_complete
 
-from sidelinja_jobs.cli.completing import COMPLETE_VARIABLE, completion
+from sidelinja_jobs.cli.completing import COMPLETE_VARIABLE, answer, completion
 from sidelinja_jobs.cli.discovery import service_commands
 from sidelinja_jobs.cli.enqueueing import enqueue
 from sidelinja_jobs.cli.exits import MEANINGS, ExitCode
@@ -96,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     # Not click's own main(): it would end a broken pipe with 1, which here means that a job failed.
     if instruction := os.environ.get(COMPLETE_VARIABLE):
-        return shell_complete(jobs, {}, "jobs", COMPLETE_VARIABLE, instruction)
+        return answer(jobs, instruction)
     with jobs.make_context("jobs", list(arguments)) as context:
         code = int(jobs.invoke(context) or ExitCode.OK)
         sys.stdout.flush()

@@ -28,8 +28,7 @@ from sidelinja_jobs.settings import DatabaseSettings, load_settings
 
 R = TypeVar("R")
 
-# The longest that a person waits for one answer.
-ANSWER_SECONDS = 60.0
+ANSWER_SECONDS = 60.0  # the longest that a person waits for one answer
 _SQL = load_queries(Path(__file__).with_name("queries.sql"))
 
 
@@ -61,13 +60,13 @@ class Database:
 
 
 @contextlib.contextmanager
-def open_database() -> Iterator[Database]:
-    """The database that DATABASE_URL names."""
-    with contextlib.closing(connect()) as connection:
+def open_database(answer_seconds: float = ANSWER_SECONDS) -> Iterator[Database]:
+    """The database that DATABASE_URL names; it is given up when one answer takes longer."""
+    with contextlib.closing(connect(answer_seconds)) as connection:
         yield Database(connection)
 
 
-def connect() -> database.QueueConnection:
+def connect(answer_seconds: float = ANSWER_SECONDS) -> database.QueueConnection:
     """A new connection, by the environment.
 
     Raises:
@@ -76,7 +75,7 @@ def connect() -> database.QueueConnection:
     """
     try:
         settings = load_settings(DatabaseSettings)
-        connection = database.connect(settings, name="jobs", deadline_seconds=ANSWER_SECONDS)
+        connection = database.connect(settings, name="jobs", deadline_seconds=answer_seconds)
     except SettingsError as error:
         if isinstance(error.__cause__, psycopg.OperationalError):
             raise NotAllowedError(str(error)) from error
