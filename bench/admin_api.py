@@ -26,7 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
 
 from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres  # noqa: E402
-from services.admin.api.tokens import digest, new_token  # noqa: E402
+from services.admin.access.digests import digest  # noqa: E402
+from services.admin.api.tokens import new_token  # noqa: E402
 from tests.databases import Database, Server  # noqa: E402
 from tests.waiting import wait_until  # noqa: E402
 

@@ -3,8 +3,8 @@
 How a page is added:
 
 1. A module in pages/ with `async def name(request: Request) -> Response` and `routes = [Route("/path", name,
-   name="name")]`; list the module in PAGES below, and the route's name in NAVIGATION if it belongs there (its words:
-   `nav.NAME`, and `hint.NAME` for the line below the heading).
+   name="name")]`; list the module in PAGES below, and the route's name in rendering.NAVIGATION if it belongs there (its
+   word: `nav.NAME`).
 2. `request.state.account` is who asks (`name`, `role`, `is_operator`). Every page needs an account, every POST an
    operator and a form of our own: access/guard.py sees to both. `@operator_only` is for pages that a viewer has no use
    for.
@@ -74,9 +74,6 @@ PAGES = (
     overview, job_list, job_bulk, job_export, failed, job_page, job_actions, enqueue, transcripts, transcript_analysis,
     media, workers, schedules, statistics, spend, audit,
 )  # fmt: skip
-NAVIGATION = (
-    "overview", "jobs", "failed_jobs", "enqueue", "workers", "schedules", "statistics", "spend", "audit",
-)  # fmt: skip
 
 
 def all_routes() -> list[BaseRoute]:
@@ -117,6 +114,5 @@ def create_app(settings: AdminSettings, database: Database, *, is_open: bool = F
     app.state.shared = Shared()
     app.state.feed = Feed(database, settings.live_streams)
     app.state.attempts, app.state.hashing = Attempts(), asyncio.Semaphore(1)
-    app.state.navigation = NAVIGATION
     app.state.token_check, app.state.watch = TokenCheck(), Watch(database)
     return app

@@ -14,8 +14,9 @@ from typing import Any
 
 import click
 
+from services.admin.access.digests import digest
 from services.admin.access.passwords import LONGEST, hash_password
-from services.admin.api.tokens import SCOPES, digest, new_token
+from services.admin.api.tokens import SCOPES, new_token
 from services.admin.delivery.commands import deliveries
 from sidelinja_jobs.cli.connection import rows_of
 from sidelinja_jobs.cli.documents import print_document

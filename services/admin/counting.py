@@ -2,11 +2,7 @@
 
 import asyncio
 
-import psycopg
-from psycopg_pool import PoolTimeout
-
-from services.admin.database import Database
-from sidelinja_jobs.errors import JobQueueError
+from services.admin.database import TROUBLE, Database
 from sidelinja_jobs.log import get_logger
 
 log = get_logger()
@@ -20,7 +16,7 @@ async def keep_counting(database: Database) -> None:
     while True:
         try:
             counted = await database.fetch_value("count_job_hours", most=MOST_EVENTS)
-        except (psycopg.Error, PoolTimeout, JobQueueError) as error:
+        except TROUBLE as error:
             log.warning("hours not counted", error=str(error).strip())
             counted = None
         await asyncio.sleep(0.1 if counted == MOST_EVENTS else EVERY_SECONDS)

@@ -20,7 +20,7 @@ from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool
 
 from sidelinja_jobs.cli.times import TolerantTimeLoader
-from sidelinja_jobs.errors import SettingsError, translate
+from sidelinja_jobs.errors import JobQueueError, SettingsError, translate
 from sidelinja_jobs.queries import load_queries
 from sidelinja_jobs.settings import DatabaseSettings
 
@@ -29,6 +29,7 @@ _Connection: TypeAlias = psycopg.AsyncConnection[DictRow]
 
 FOLDER = Path(__file__).parent
 CONNECTIONS = 4
+TROUBLE = (psycopg.Error, JobQueueError)  # what a query may end with
 _KEEPALIVE = {"keepalives_idle": "15", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "20000"}
 
 

@@ -4,14 +4,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import psycopg
-from psycopg_pool import PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.admin.rendering import render
-from sidelinja_jobs.errors import JobQueueError, NotAllowedError, NotFoundError, NotReadyError
+from sidelinja_jobs.errors import JobQueueError, NotAllowedError, NotFoundError
 from sidelinja_jobs.log import get_logger
 
 log = get_logger()
@@ -38,13 +37,7 @@ async def http_error(request: Request, error: Exception) -> Response:
 
 async def queue_error(request: Request, error: Exception) -> Response:
     """For what the functions of the database refuse."""
-    status = 409
-    if isinstance(error, NotFoundError):
-        status = 404
-    elif isinstance(error, NotAllowedError):
-        status = 403
-    elif isinstance(error, NotReadyError):
-        status = 409
+    status = 404 if isinstance(error, NotFoundError) else 403 if isinstance(error, NotAllowedError) else 409
     return error_page(request, status, str(error))
 
 
@@ -68,7 +61,6 @@ HANDLERS: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
     UnicodeEncodeError: no_text,
     psycopg.OperationalError: database_away,
     psycopg.InterfaceError: database_away,
-    PoolTimeout: database_away,
 }
 
 

@@ -20,9 +20,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 import psycopg
-from psycopg_pool import PoolTimeout
 
-from services.admin.database import Database, Row
+from services.admin.database import TROUBLE, Database, Row
 from services.admin.pages.job_line import seconds_left
 from services.admin.words import LANGUAGES, Speech, doing
 from sidelinja_jobs.errors import JobQueueError
@@ -131,7 +130,7 @@ class Feed:
                 async with self._database.session() as session:
                     news = await session.fetch_one("live_events", after=cursor, most=MOST_EVENTS)
                     running = await session.fetch_all("live_running")
-            except (psycopg.Error, PoolTimeout, JobQueueError) as error:
+            except TROUBLE as error:
                 log.warning("live view has no database", error=str(error).strip())
                 continue
             assert news is not None  # noqa: S101 - the statement always has one row

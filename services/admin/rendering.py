@@ -1,7 +1,7 @@
 """From a template and its values to a response: `render(request, "overview.html", rows=rows)`.
 
 Every template sees `account`, `can_operate`, `t`, `number`, `money`, `duration`, `time`, `ago`, `day`, `now`, `doing`,
-`url`, `has_page`, `nav`, `here`, `zone` and `environment`, whatever else it is given. A macro that uses one of them is
+`url`, `nav`, `here`, `zone` and `environment`, whatever else it is given. A macro that uses one of them is
 imported `with context`.
 """
 
@@ -17,13 +17,17 @@ from starlette.datastructures import URL
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from services.admin.access.accounts import Account
 from services.admin.settings import AdminSettings
 from services.admin.words import Speech, all_words, doing, preferred_language
 from sidelinja_jobs.redaction import redact_text
 
 NOTICE_COOKIE = "jobbko_notice"
 NOTICE_SECONDS = 60
-FOR_OPERATORS = {"enqueue"}  # of the navigation
+NAVIGATION = (
+    "overview", "jobs", "failed_jobs", "enqueue", "workers", "schedules", "statistics", "spend", "audit",
+)  # fmt: skip
+FOR_OPERATORS = {"enqueue"}  # of these
 PATH_SIGNS = "/:@!$&'()*+,;=~"  # RFC 3986: what may stand in a path as it is
 LIVE_HEADER = "x-live"  # a request of live.js, which must not use up what a person has not read
 
@@ -75,32 +79,26 @@ def url_maker(request: Request) -> Callable[..., str]:
     return url
 
 
-def has_page(request: Request, name: str) -> bool:
-    """Whether a page of that name is there."""
-    return any(getattr(route, "name", None) == name for route in request.app.routes)
-
-
 def render(request: Request, template: str, /, status_code: int = 200, **context: Any) -> HTMLResponse:
     """A page from a template."""
     saying = speech(request)
-    account = getattr(request.state, "account", None)
+    account: Account | None = getattr(request.state, "account", None)
     settings: AdminSettings = request.app.state.settings
     notice = None if LIVE_HEADER in request.headers else _notice(request)
     page = _templates.get_template(template).render(
         account=account,
-        can_operate=account is not None and account.role == "operator",
+        can_operate=account is not None and account.is_operator,
         language=saying.language,
         t=saying.t, number=saying.number, money=saying.money, duration=saying.duration,
         time=saying.time, ago=saying.ago, day=saying.day, now=saying.now,
         doing=lambda job: doing(saying.language, job),
         url=url_maker(request),
-        has_page=lambda name: has_page(request, name),
-        nav=_navigation(request),
+        nav=_navigation(request, account),
         here=getattr(request.scope.get("route"), "name", ""),
         environment=settings.environment,
         zone=settings.time_zone,
         notice=None if notice is None else saying.t(notice[0], **notice[1]),
-        cursor=getattr(request.state, "cursor", None),
+        cursor=None if account is None else account.cursor,
         **context,
     )  # fmt: skip
     response = HTMLResponse(page, status_code=status_code, headers={"Content-Language": saying.language})
@@ -137,12 +135,10 @@ def _notice(request: Request) -> tuple[str, dict[str, Any]] | None:
     return (key, values) if key in all_words() else None
 
 
-def _navigation(request: Request) -> list[tuple[str, str]]:
-    """Name and path of each page in the navigation that this application has."""
-    url, account = url_maker(request), getattr(request.state, "account", None)
-    is_operator = account is not None and account.is_operator
-    names = [name for name in request.app.state.navigation if is_operator or name not in FOR_OPERATORS]
-    return [(name, url(name)) for name in names if has_page(request, name)]
+def _navigation(request: Request, account: Account | None) -> list[tuple[str, str]]:
+    """Name and path of each page in the navigation that is for this account."""
+    url, is_operator = url_maker(request), account is not None and account.is_operator
+    return [(name, url(name)) for name in NAVIGATION if is_operator or name not in FOR_OPERATORS]
 
 
 def _cookie_path(request: Request) -> str:

@@ -7,11 +7,10 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-import psycopg
 import uvicorn
-from psycopg_pool import PoolTimeout
 from starlette.applications import Starlette
 
+from services.admin.database import TROUBLE
 from services.admin.settings import AdminSettings
 
 HEALTH_SECONDS = 15.0
@@ -75,7 +74,7 @@ class AdminServer(uvicorn.Server):
 
     async def _keep_health(self) -> None:
         while True:
-            with contextlib.suppress(psycopg.Error, PoolTimeout, OSError):
+            with contextlib.suppress(*TROUBLE, OSError):
                 if self.started:
                     await self._app.state.database.fetch_value("ping")
                     self._settings.health_file.touch()

@@ -53,7 +53,7 @@ class AdminSettings(DatabaseSettings):
     @property
     def hosts(self) -> frozenset[str]:
         """Names that the Host header may have, in lower case, without port."""
-        return frozenset(name.lower() for name in _items(self.hosts_text))
+        return frozenset(name.lower() for name in listed(self.hosts_text))
 
     @property
     def frame_ancestors(self) -> str:
@@ -63,7 +63,7 @@ class AdminSettings(DatabaseSettings):
     @property
     def proxies(self) -> tuple[Network, ...]:
         """Whom X-Forwarded-For, X-Forwarded-Proto and the header of a login are believed from."""
-        return tuple(ipaddress.ip_network(item, strict=False) for item in _items(self.proxies_text))
+        return tuple(ipaddress.ip_network(item, strict=False) for item in listed(self.proxies_text))
 
     @property
     def zone(self) -> ZoneInfo:
@@ -94,7 +94,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> AdminSettings:
 
 def _problems(settings: AdminSettings) -> list[str]:
     found = []
-    for name in _items(settings.hosts_text):
+    for name in listed(settings.hosts_text):
         if not _HOST.fullmatch(name):
             found.append(f"ADMIN_HOSTS holds {name!r}, expected names without scheme and port, like jobs.example.no")
     if not settings.hosts:
@@ -123,5 +123,6 @@ def _proxy_problems(settings: AdminSettings) -> list[str]:
     return []
 
 
-def _items(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
+def listed(text: str) -> list[str]:
+    """The parts of a list that is written with commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]

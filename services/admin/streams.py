@@ -10,6 +10,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from services.admin.access.guard import is_still_allowed
+from services.admin.database import TROUBLE
 from services.admin.live import Feed
 from sidelinja_jobs.log import get_logger
 
@@ -53,10 +54,13 @@ class EventStream(Response):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
             log.info("page dropped that took nothing", seconds=SEND_SECONDS)  # the server closes what is not finished
+        except TROUBLE as error:
+            log.warning("live view has no database", error=str(error).strip())
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             for task in (telling, leaving):
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError, TimeoutError):
+                with contextlib.suppress(asyncio.CancelledError, TimeoutError, *TROUBLE):
                     await task
 
     async def _tell(self, send: Send) -> None:

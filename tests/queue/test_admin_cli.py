@@ -4,8 +4,8 @@ import io
 
 import pytest
 
+from services.admin.access.digests import digest
 from services.admin.access.passwords import verifies
-from services.admin.api.tokens import digest
 from services.admin.cli import account, token
 from sidelinja_jobs.cli.exits import ExitCode
 from tests.command_line import Jobs

@@ -5,7 +5,8 @@ from typing import Any
 
 import httpx
 
-from services.admin.api.tokens import SCOPES, digest, new_token
+from services.admin.access.digests import digest
+from services.admin.api.tokens import SCOPES, new_token
 from tests.services.admin_site import AdminSite
 
 SCHEMA: dict[str, Any] = {

@@ -170,7 +170,8 @@ def test_ticked_jobs_are_cancelled_after_a_question_that_needs_no_script(admin_s
 
 
 def test_the_way_back_never_leads_elsewhere(admin_site: AdminSite) -> None:
-    for back in ("https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:x", "x", "/\n", "/æ"):
+    elsewhere = ("https://evil.example/", "//evil.example/", "//[", "/\\evil.example", "javascript:x", "x", "/\n", "/æ")
+    for back in elsewhere:
         answer = admin_site.operator.post("/jobs/ticked", data={"action": "retry", "back": back})
 
         assert answer.headers["location"] == "/jobs", back

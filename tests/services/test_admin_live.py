@@ -16,7 +16,9 @@ import pytest
 from starlette.requests import Request
 
 from services.admin import sharing, streams
+from services.admin.database import Database as AdminDatabase
 from services.admin.live import Feed
+from services.admin.settings import read_settings
 from sidelinja_jobs.redaction import MASK
 from tests.databases import Database
 from tests.services.admin_site import OPERATOR, AdminSite, admin_site_with
@@ -33,6 +35,7 @@ class Stream:
     def __init__(self, site: AdminSite, after: str | None = None, last_event_id: str | None = None) -> None:
         self.events: list[tuple[str, Any]] = []
         self.cursor = ""
+        self.beats = 0  # comments, which come when there is nothing to tell
         self.is_over = False
         self._client = site.client(OPERATOR)
         headers = {"Last-Event-ID": last_event_id} if last_event_id else {}
@@ -61,8 +64,11 @@ class Stream:
         kind, data, number = "", "", ""
         try:
             for line in self.answer.iter_lines():
-                name, _, value = line.partition(": ")
-                if name == "event":
+                name, _, value = line.partition(":")
+                value = value.removeprefix(" ")
+                if not name and line:
+                    self.beats += 1
+                elif name == "event":
                     kind = value
                 elif name == "data":
                     data = value
@@ -256,13 +262,37 @@ def test_a_page_that_takes_nothing_is_dropped(database: Database, monkeypatch: p
     assert len(sent) == 2
 
 
-def test_the_database_may_go_and_come_back(database: Database) -> None:
+def test_a_stream_that_cannot_begin_without_the_database_ends_in_order(database: Database) -> None:
+    """The page was let in just before: its answer has begun, and no other can be given any more."""
+    settings = read_settings({"DATABASE_URL": database.dsn("admin")})
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def still_there() -> Any:
+        await asyncio.sleep(3600)
+
+    async def run() -> None:
+        unopened = AdminDatabase(settings)
+        answer = streams.EventStream(None, Feed(unopened, 1), None)  # type: ignore[arg-type]
+        await asyncio.wait_for(answer({}, still_there, send), 5)
+
+    asyncio.run(run())
+    assert sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
+
+
+def test_the_database_may_go_and_come_back(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the session of the page holds cannot be asked meanwhile: that ends no stream."""
+    monkeypatch.setattr(streams, "ACCOUNT_SECONDS", 0.0)
+    monkeypatch.setattr(streams, "QUIET_SECONDS", 0.2)
     server = database.server
     with Proxy(server.host, server.port) as proxy:
         site = AdminSite(database, DATABASE_URL=proxy.dsn(database.dsn("admin")), DB_TIMEOUT_SECONDS="1")
         stream = Stream(site, after=cursor(site))
         wait_until(lambda: stream.cursor)
-    away = site.operator.get("/")
+    away, beats = site.operator.get("/"), stream.beats
+    wait_until(lambda: stream.beats > beats + 1, 20, what="signs of life without the database")
     job = database.enqueue()
     with Proxy(server.host, server.port, listen_on=proxy.port):
         wait_until(lambda: (job, "pending") in stream.changes(), 30)

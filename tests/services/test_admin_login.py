@@ -121,6 +121,7 @@ def test_a_page_that_only_looks_again_keeps_no_session_awake(admin_site: AdminSi
     [
         ("/workers?x=1", "/workers?x=1"),
         ("//evil.example", "/"),
+        ("//[", "/"),
         ("https://evil.example/", "/"),
         ("/\\evil.example", "/"),
         ("javascript:alert(1)", "/"),

@@ -5,7 +5,6 @@ and never looks at a cookie. What changes something needs an operator and a page
 a page cannot forget it.
 """
 
-import hashlib
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -13,7 +12,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from services.admin.access.accounts import Account
+from services.admin.access.digests import digest
 from services.admin.access.origin import SAFE_METHODS, is_encrypted, is_from_own_site, is_proxy, peer_address
+from services.admin.database import TROUBLE
 from services.admin.errors import error_page
 from services.admin.rendering import LIVE_HEADER, speech
 from services.admin.settings import AdminSettings
@@ -54,15 +55,15 @@ class Guard:
     async def _refusal(self, request: Request, path: str) -> Response | None:
         is_change = request.method not in SAFE_METHODS
         if is_change and not is_from_own_site(request):
-            return error_page(request, 403, _words(request, "access.foreign"))
+            return error_page(request, 403, speech(request).t("access.foreign"))
         if path == LOGIN:
             return None
         account = await find_account(request)
         if account is None:
             return self._to_login(request)
-        request.state.account, request.state.cursor = account, account.cursor
+        request.state.account = account
         if is_change and path != LOGOUT and not account.is_operator:
-            return error_page(request, 403, _words(request, "access.viewer"))
+            return error_page(request, 403, speech(request).t("access.viewer"))
         return None
 
     def _to_login(self, request: Request) -> Response:
@@ -112,8 +113,11 @@ async def session_account(request: Request) -> Account | None:
 
 
 async def is_still_allowed(request: Request) -> bool:
-    """Whether a request that goes on for long would still be let in."""
-    return await find_account(request) is not None
+    """Whether a request that goes on for long would still be let in; a database that is away does not end it."""
+    try:
+        return await find_account(request) is not None
+    except TROUBLE:
+        return True
 
 
 def session_token(request: Request) -> str | None:
@@ -132,12 +136,3 @@ def own_path(scope: Scope) -> str:
 def cookie_name(request: Request) -> str:
     """By TLS the name that only TLS may set."""
     return SECURE_COOKIE if is_encrypted(request, request.app.state.settings) else COOKIE
-
-
-def digest(token: str) -> bytes:
-    """What the database knows of a token."""
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-
-
-def _words(request: Request, key: str) -> str:
-    return speech(request).t(key)

@@ -10,22 +10,21 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from services.admin.access import passwords
+from services.admin.access.digests import digest
 from services.admin.access.guard import (
     COOKIE,
+    LONGEST_NAME,
     SECURE_COOKIE,
     TOKEN_BYTES,
     cookie_name,
-    digest,
     session_account,
     session_token,
 )
-from services.admin.access.origin import client_address, is_encrypted
+from services.admin.access.origin import client_address, is_encrypted, leads_inside
 from services.admin.rendering import render, speech, url_maker
 from sidelinja_jobs.log import get_logger
 
 log = get_logger()
-
-LONGEST_NAME = 100
 
 
 async def login_page(request: Request) -> Response:
@@ -92,12 +91,9 @@ async def _open_session(request: Request, account: str, going_to: str) -> Respon
 def _target(request: Request, wanted: str | None) -> str:
     """A path of ours to go on to: nothing that a browser could read as another site."""
     root_path: str = request.scope.get("root_path", "")
-    wanted = wanted or "/"
-    if not wanted.isprintable() or "\\" in wanted:
+    if not wanted or not leads_inside(wanted):
         return root_path + "/"
     parts = urlsplit(wanted)
-    if parts.scheme or parts.netloc or not parts.path.startswith("/") or parts.path.startswith("//"):
-        return root_path + "/"
     return root_path + parts.path + (f"?{parts.query}" if parts.query else "")
 
 

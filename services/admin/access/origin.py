@@ -24,6 +24,11 @@ def is_from_own_site(request: HTTPConnection) -> bool:
     return origin is not None and bool(host) and urlsplit(origin).netloc.lower() == host.lower()
 
 
+def leads_inside(path: str) -> bool:
+    """Whether a path that came with a request stays on this site, however a browser reads it."""
+    return path.startswith("/") and not path.startswith("//") and path.isprintable() and "\\" not in path
+
+
 def is_proxy(address: str, networks: tuple[Network, ...]) -> bool:
     """Whether an address is one of the trusted ones."""
     try:

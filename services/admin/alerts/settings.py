@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from services.admin.delivery.settings import listed, url_problem
+from services.admin.delivery.settings import url_problem
+from services.admin.settings import listed
 from sidelinja_jobs.errors import SettingsError
 from sidelinja_jobs.settings import setting
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
+from services.admin.access.digests import digest
 from services.admin.access.origin import client_address
 from services.admin.api.problems import ProblemError
-from services.admin.api.tokens import Failures, Token, digest, has_form
+from services.admin.api.tokens import Failures, Token, has_form
 from sidelinja_jobs.log import get_logger
 
 log = get_logger()

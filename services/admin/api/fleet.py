@@ -3,13 +3,12 @@
 import asyncio
 
 import msgspec
-import psycopg
-from psycopg_pool import PoolTimeout
 
 from services.admin.api.answers import Health, JobTypes, JobTypeState, Outcome, Workers, WorkerState
 from services.admin.api.enqueueing import YEARS
 from services.admin.api.operations import Answer, Call
 from services.admin.api.problems import FieldProblem, ProblemError
+from services.admin.database import TROUBLE
 
 _HEALTH_SECONDS = 5.0
 
@@ -49,7 +48,7 @@ async def tell_health(call: Call) -> Answer:
     try:
         async with asyncio.timeout(_HEALTH_SECONDS):
             await call.database.fetch_value("ping")
-    except (psycopg.Error, PoolTimeout, TimeoutError):
+    except (*TROUBLE, TimeoutError):
         return Answer(Health(status="unavailable"), 503)
     return Answer(Health(status="ok"))
 

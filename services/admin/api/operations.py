@@ -9,7 +9,6 @@ from uuid import UUID
 
 import msgspec
 import psycopg
-from psycopg_pool import PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -145,7 +144,7 @@ def told(error: Exception, request: Request) -> ProblemError:
         case psycopg.errors.DataError() | psycopg.errors.IntegrityError() | psycopg.errors.ProgramLimitExceeded():
             message = error.diag.message_primary or str(error)
             return ProblemError("refused", f"the database refused this: {message}", "correct it")
-        case psycopg.OperationalError() | psycopg.InterfaceError() | PoolTimeout():
+        case psycopg.OperationalError() | psycopg.InterfaceError():
             log.warning("database trouble", path=request.url.path, error=str(error).strip())
             return ProblemError("database_unavailable", *_UNAVAILABLE, headers={"Retry-After": "5"})
     log.error("request failed", method=request.method, path=request.url.path, exc_info=error)

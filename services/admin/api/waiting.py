@@ -17,7 +17,8 @@ from services.admin.api.jobs import no_job, summary
 from services.admin.api.operations import STREAM, Answer, Call, sent_token
 from services.admin.api.problems import ProblemError
 from services.admin.api.shapes import CURSOR_PATTERN, EventsAfter
-from services.admin.api.watch import PASSING, Watch
+from services.admin.api.watch import Watch
+from services.admin.database import TROUBLE
 
 SEND_SECONDS = 10.0
 TOKEN_SECONDS = 30.0  # between looks whether the token of a stream still holds
@@ -76,7 +77,7 @@ async def _is_still_allowed(call: Call) -> bool:
         await sent_token(call.request)
     except ProblemError:
         return False
-    except PASSING:
+    except TROUBLE:
         return True
     return True
 

@@ -10,24 +10,19 @@ import contextlib
 from collections.abc import AsyncGenerator, Iterable
 from uuid import UUID
 
-import psycopg
-from psycopg_pool import PoolTimeout
-
 from services.admin.api.events import Look, read_events
 from services.admin.api.problems import ProblemError
 from services.admin.api.shapes import EventsAfter
-from services.admin.database import Database
-from sidelinja_jobs.errors import JobQueueError
+from services.admin.database import TROUBLE, Database
 
 LOOK_SECONDS = 0.5
 BEAT_SECONDS = 15.0  # a listener hears something at least so often, or proxies take the connection for dead
 MOST_WAITING = 500
 MOST_LISTENING = 50
-PASSING = (psycopg.Error, PoolTimeout, JobQueueError)  # a database that is away for a while ends nobody's stream
 
 
 class Watch:
-    """Who waits for the end of which job, and who listens."""
+    """Who waits for the end of which job, and who listens. A database that is away for a while ends nobody's wait."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -85,7 +80,7 @@ class Watch:
             self._start()
             while not self.is_stopping:
                 tick = self._tick
-                with contextlib.suppress(*PASSING):
+                with contextlib.suppress(*TROUBLE):
                     look = await self._shared_look(wanted)
                     wanted = EventsAfter(after=look.next_cursor, type=wanted.type, limit=wanted.limit)
                     yield look
@@ -116,7 +111,7 @@ class Watch:
 
     async def _look(self) -> None:
         while (self._waiting or self._listening) and not self.is_stopping:
-            with contextlib.suppress(*PASSING):
+            with contextlib.suppress(*TROUBLE):
                 if self._waiting:
                     rows = await self._database.fetch_all("api_ended", ids=list(self._waiting))
                     self._tell(row["id"] for row in rows)

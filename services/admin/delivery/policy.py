@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from services.admin.delivery.batch import Tried
 from services.admin.delivery.events import Event
-from services.admin.delivery.settings import DeliverySettings, listed
+from services.admin.delivery.settings import DeliverySettings
 from services.admin.delivery.store import Result
 from services.admin.delivery.verdicts import Kind, Verdict
 
@@ -23,7 +23,7 @@ class Policy:
 
     @classmethod
     def from_settings(cls, settings: DeliverySettings) -> "Policy":
-        return cls(tuple(float(part) for part in listed(settings.retry_seconds)), settings.give_up_seconds)
+        return cls(settings.waits_seconds, settings.give_up_seconds)
 
     def result(self, event: Event, tried: Tried | None) -> Result:
         """What is to be recorded of an event, sent or not."""

@@ -8,6 +8,7 @@ import ipaddress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from services.admin.settings import listed
 from sidelinja_jobs.errors import SettingsError
 from sidelinja_jobs.settings import WorkerSettings, setting
 
@@ -56,14 +57,9 @@ class DeliverySettings(WorkerSettings):
         return self.webhook_url is not None or self.spacetimedb_url is not None
 
     @property
-    def waits_seconds(self) -> list[float]:
+    def waits_seconds(self) -> tuple[float, ...]:
         """The wait after each failed try; the last one goes for all that follow."""
-        return [float(part) for part in listed(self.retry_seconds)]
-
-
-def listed(text: str) -> list[str]:
-    """The parts of a list with commas."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+        return tuple(float(part) for part in listed(self.retry_seconds))
 
 
 def check_settings(settings: DeliverySettings) -> None:
@@ -112,6 +108,7 @@ def _bad_waits(text: str) -> str | None:
 
 
 def url_problem(name: str, url: str, allow_http: bool) -> str | None:
+    """What is wrong with the address of a receiver, without repeating it; None where nothing is."""
     try:
         parts = urlsplit(url)
         host, _port = parts.hostname or "", parts.port

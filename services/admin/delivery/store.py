@@ -10,8 +10,9 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from services.admin.delivery.events import Event
-from services.admin.delivery.settings import DeliverySettings, listed, origin
+from services.admin.delivery.settings import DeliverySettings, origin
 from services.admin.delivery.sinks import Sink
+from services.admin.settings import listed
 from sidelinja_jobs.database import QueueConnection
 from sidelinja_jobs.errors import NotFoundError
 from sidelinja_jobs.queries import load_queries

@@ -1,7 +1,7 @@
 """The list of jobs, and what is done to those that are ticked in it."""
 
 from collections.abc import Mapping
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 from uuid import UUID
 
 from starlette.exceptions import HTTPException
@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from services.admin.access.origin import leads_inside
 from services.admin.pages.job_filter import STATUSES, JobFilter, id_range, read_filter
 from services.admin.pages.job_line import job_line
 from services.admin.pages.job_source import TOP, Found, Place, find_jobs
@@ -96,10 +97,7 @@ def back_to(request: Request, back: str, notice: str, values: Mapping[str, objec
 
 def own_path(request: Request, path: str) -> str:
     """A path of this view as it was given; empty for anything that could lead elsewhere."""
-    parts = urlsplit(path)
-    root = request.scope.get("root_path", "")
-    is_own = path.startswith(f"{root}/") and not path.startswith("//") and "\\" not in path
-    is_own = is_own and not parts.scheme and not parts.netloc and path.isprintable()
+    is_own = path.startswith(f"{request.scope.get('root_path', '')}/") and leads_inside(path)
     return path if is_own and path.isascii() else ""
 
 
