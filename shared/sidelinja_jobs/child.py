@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sidelinja_jobs.child_watch import Limit, Watch
-from sidelinja_jobs.errors import ChildDeath, ChildDiedError, ChildError, ChildTimeoutError
+from sidelinja_jobs.errors import ChildDiedError, ChildError, ChildTimeoutError
 
 _LOOK_SECONDS = 0.1  # between two looks at the child's memory
 _END_SECONDS = 2.0  # for a child whose pipe is closed to end by itself, so that its own exit code is seen
@@ -48,7 +48,6 @@ class ChildProcess:
         self._last_message = ""
         self._peak_bytes = 0
         self._own_peak_bytes = 0
-        self.starts = 0
         self.calls = 0  # of the child that is alive
 
     @property
@@ -59,11 +58,6 @@ class ChildProcess:
         # Without reaping it: its exit status and memory are wanted later.
         ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return None if ended else self._process.pid
-
-    @property
-    def restarts(self) -> int:
-        """How often a new process was needed after the first."""
-        return max(self.starts - 1, 0)
 
     @property
     def rss_bytes(self) -> int:
@@ -150,7 +144,6 @@ class ChildProcess:
         )
         theirs.close()
         self._pipe = Connection(ours.detach())
-        self.starts += 1
         return self._pipe
 
     @contextlib.contextmanager
@@ -215,10 +208,8 @@ class ChildProcess:
         how = f"killed by signal {number} ({_signal_name(number)})" if number else f"exited with code {exit_code}"
         if number == signal.SIGKILL:
             how += ", perhaps for want of memory"
-        death = ChildDeath(exit_code, number, peak, self._last_message)
         return ChildDiedError(
-            f"{self.name} {how}; peak memory {peak // 1_048_576} MiB; last message {self._last_message or 'none'}",
-            death,
+            f"{self.name} {how}; peak memory {peak // 1_048_576} MiB; last message {self._last_message or 'none'}"
         )
 
     def _reap(self) -> tuple[int, int]:

@@ -21,7 +21,6 @@ JobStopped (BaseException)   raised into a handler to stop it
 Apart from these, whatever a handler raises is an ordinary failure: retry with backoff.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -136,22 +135,8 @@ class ChildTimeoutError(ChildError):
         self.is_silent = is_silent
 
 
-@dataclass
-class ChildDeath:
-    """What is known of a dead child process."""
-
-    exit_code: int | None
-    signal: int | None
-    peak_rss_bytes: int
-    last_message: str
-
-
 class ChildDiedError(ChildError):
-    """The child process died while it worked."""
-
-    def __init__(self, message: str, death: ChildDeath) -> None:
-        super().__init__(message)
-        self.death = death
+    """The child process died while it worked: of which signal or exit code, its peak memory and its last message."""
 
 
 class StopReason(StrEnum):

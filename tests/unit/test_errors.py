@@ -8,8 +8,6 @@ import pytest
 
 from sidelinja_jobs import errors
 from sidelinja_jobs.errors import (
-    ChildDeath,
-    ChildDiedError,
     ComeBackLaterError,
     HandlerError,
     JobQueueError,
@@ -105,12 +103,6 @@ def test_error_classes_are_what_groups_go_by() -> None:
     assert [error.error_class for error in HANDLER_ERRORS] == [
         "permanent", "bad_file", "retry_later", "quota", "postponed", "paused", "auth",
     ]  # fmt: skip
-
-
-def test_a_dead_child_says_what_is_known_of_it() -> None:
-    error = ChildDiedError("died", ChildDeath(exit_code=None, signal=9, peak_rss_bytes=5, last_message="unit 3"))
-
-    assert (str(error), error.death.signal, error.death.last_message) == ("died", 9, "unit 3")
 
 
 def test_a_stop_carries_its_reason() -> None:

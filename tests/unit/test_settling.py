@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from sidelinja_jobs.errors import (
-    ChildDeath,
     ChildDiedError,
     ChildError,
     ChildTimeoutError,
@@ -43,7 +42,7 @@ NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
             Postponed(NOON, "broke", pause_origin="budget", pause_class="money"),
         ),
         (HandlerError("plain", error_class="own"), Failed("own", "plain")),
-        (ChildDiedError("died", ChildDeath(1, None, 0, "")), Failed("child_died", "died")),
+        (ChildDiedError("died"), Failed("child_died", "died")),
         (ChildTimeoutError("slow"), Failed("timeout", "slow")),
         (ChildError("bad", child_class="KeyError", child_traceback="tb"), Failed("KeyError", "bad", traceback="tb")),
         (ChildError("bad"), Failed("child_error", "bad", traceback="")),
