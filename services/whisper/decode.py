@@ -21,9 +21,9 @@ from av.packet import Packet
 from numpy.typing import NDArray
 
 from services.whisper.containers import container_seconds, open_container
-from services.whisper.media import MediaRootError
 from services.whisper.messages import SAMPLE_RATE
 from sidelinja_jobs import PermanentError
+from sidelinja_jobs.volumes import MediumError
 
 # A reader that fails again and again without giving a packet in between has nothing more to give.
 READ_FAILURES_IN_A_ROW = 100
@@ -171,17 +171,14 @@ def require_readable(descriptor: int) -> None:
     """Reads every byte, where FFmpeg found damage: it says the same of a disk or a network folder that fails.
 
     Raises:
-        MediaRootError: they cannot be read, so the job is tried again.
+        MediumError: they cannot be read, so the job comes back later.
     """
     position = 0
     try:
         while block := os.pread(descriptor, BLOCK_BYTES, position):
             position += len(block)
     except OSError as error:
-        raise MediaRootError(
-            f"The audio cannot be read beyond {position} bytes: {error.strerror}. "
-            "Next: see to the disk or network folder below MEDIA_ROOT; the job is tried again"
-        ) from error
+        raise MediumError(f"the audio cannot be read beyond {position} bytes: {error.strerror}") from error
 
 
 def _open(descriptor: int) -> InputContainer:

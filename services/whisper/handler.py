@@ -26,6 +26,7 @@ from services.whisper.tracks import OpenTrack, TotalTiming, TrackContext, first_
 from services.whisper.transcript import Origin, Row, Voice, build_conversation, build_transcript, without_words
 from services.whisper.transcription import ALMOST_DONE, Transcription
 from sidelinja_jobs import ChildError, Context, Job, SettingsError, enqueue
+from sidelinja_jobs.volumes import VolumeWatch
 
 FOLLOW_UP = "openrouter_analyze"
 
@@ -42,6 +43,7 @@ class Transcriber:
         limits = EngineLimits(settings.engine_max_jobs, settings.engine_max_rss_mb << 20)
         self._engine = Engine(self._model_request, limits)
         self._metrics: TranscriptionMetrics | None = None
+        self._volume_watch = VolumeWatch()
 
     def load_model(self) -> EngineReport:
         """Starts the engine and loads the model: one that does not load stops the worker, not a job.
@@ -64,9 +66,14 @@ class Transcriber:
         self._engine.close()
 
     def handle(self, job: Job[WhisperPayload], ctx: Context) -> Row:
-        """Transcribes the job's audio, or finds its transcript made before; writes the outputs, returns the result."""
+        """Transcribes the job's audio, or finds its transcript made before; writes the outputs, returns the result.
+
+        Raises:
+            ComeBackLaterError: MEDIA_ROOT or OUTPUT_ROOT is away.
+        """
         try:
-            return self._handle(job, ctx)
+            with self._volume_watch.waiting_for(*self._settings.volumes):
+                return self._handle(job, ctx)
         finally:
             self._engine.between_jobs()
 

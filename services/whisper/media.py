@@ -2,6 +2,7 @@
 
 A payload's path is untrusted: `sidelinja_jobs.confined_files` keeps it inside. Links that stay inside are followed.
 What was opened is what is read: the engine's process opens the file the same way and compares its `FileIdentity`.
+Errors are told as if the root were there; whether it is, the handler asks (`sidelinja_jobs.volumes`).
 """
 
 import errno
@@ -15,18 +16,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from sidelinja_jobs import PermanentError, RetryLaterError
-from sidelinja_jobs.confined_files import OutsideRootError, RootUnreadableError, open_beneath, resolve_beneath
+from sidelinja_jobs.confined_files import OutsideRootError, open_beneath, resolve_beneath
 
 HASH_BLOCK_BYTES = 1 << 20
-
-
-class MediaRootError(RetryLaterError):
-    """MEDIA_ROOT itself cannot be read: the worker's trouble, not the job's, so the job is tried again."""
-
-    error_class = "media_root_unreadable"
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, seconds=60)
 
 
 class FileChangedError(RetryLaterError):
@@ -92,7 +84,7 @@ def open_source(root: Path, path: str) -> Iterator[Source]:
 
     Raises:
         PermanentError: the path is outside the root, missing, not a regular file, empty or unreadable.
-        MediaRootError: the root itself cannot be read.
+        OSError: of the disk or the share.
     """
     resolved = resolve_audio(root, path)
     descriptor = _open_file(root, path, resolved)
@@ -117,8 +109,6 @@ def _open_file(root: Path, path: str, resolved: str) -> int:
     try:
         # O_NONBLOCK: a named pipe in the folder must not hold the worker.
         return open_beneath(root, resolved, os.O_RDONLY | os.O_NONBLOCK)
-    except RootUnreadableError as error:
-        raise MediaRootError(str(error)) from error
     except OSError as error:
         _refuse_os_error(root, path, error)
 
@@ -135,8 +125,6 @@ def _regular_file(root: Path, path: str, descriptor: int) -> FileIdentity:
 
 
 def _refuse_os_error(root: Path, path: str, error: OSError) -> NoReturn:
-    if not os.path.isdir(root):
-        raise MediaRootError(f"MEDIA_ROOT {root} is not a folder. Next: mount it there, or set MEDIA_ROOT")
     match error.errno:
         case errno.ENOENT | errno.ENOTDIR:
             _refuse(root, path, "not_found", "no such file", cause=error)

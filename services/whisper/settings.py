@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sidelinja_jobs import SettingsError
 from sidelinja_jobs.settings import setting
+from sidelinja_jobs.volumes import Volume
 
 DEVICES = ("cpu", "auto", "cuda")
 COMPUTE_TYPES = (
@@ -58,6 +59,12 @@ class WhisperSettings:
             problems.append(_folder_problem("OUTPUT_ROOT", self.output_root, os.W_OK | os.X_OK, "write"))
         if any(problems):
             raise SettingsError("settings: " + "; ".join(problem for problem in problems if problem))
+
+    @property
+    def volumes(self) -> list[Volume]:
+        """The folders that a job waits for while they are away."""
+        output = [] if self.output_root is None else [Volume("OUTPUT_ROOT", self.output_root, may_be_empty=True)]
+        return [Volume("MEDIA_ROOT", self.media_root), *output]
 
     @property
     def can_write(self) -> bool:

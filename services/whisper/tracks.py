@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from services.whisper.media import MediaRootError, Source, open_source
+from services.whisper.media import Source, open_source
 from services.whisper.messages import SAMPLE_RATE
 from services.whisper.payload import WhisperPayload
 from services.whisper.resume import resume_key
 from services.whisper.transcription import Transcription
-from sidelinja_jobs import Checkpoint, Context, Job, PermanentError
+from sidelinja_jobs import Checkpoint, Context, Job
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,11 @@ def open_tracks(media_root: Path, payload: WhisperPayload) -> Iterator[list[Open
     wanted: list[tuple[str | None, str]] = [(track.speaker, track.path) for track in payload.tracks]
     wanted = wanted or [(None, first_path(payload))]
     with contextlib.ExitStack() as stack:
-        try:
-            sources = [stack.enter_context(open_source(media_root, path)) for _, path in wanted]
-        except PermanentError as error:
-            _require_mounted(media_root, error)
-            raise
+        sources = [stack.enter_context(open_source(media_root, path)) for _, path in wanted]
         yield [
             OpenTrack(number, " ".join(speaker.split()) if speaker else None, source, source.sha256())
             for number, ((speaker, _), source) in enumerate(zip(wanted, sources, strict=True))
         ]
-
-
-def _require_mounted(media_root: Path, missing: PermanentError) -> None:
-    """Where the folder holds nothing at all, it is the folder that is missing, and not the file."""
-    if missing.error_class == "not_found" and not any(media_root.iterdir()):
-        raise MediaRootError(
-            f"MEDIA_ROOT {media_root} is empty, so perhaps not mounted. Next: mount it, or put the job's file there; "
-            "the job is tried again"
-        ) from missing
 
 
 def first_path(payload: WhisperPayload) -> str:

@@ -26,6 +26,7 @@ EPISODE_SECONDS = 50
 FIRST_ATTEMPT = (
     "select error_class, error_msg from job_attempt where job_id = %s and ended_at is not null order by id limit 1"
 )
+ATTEMPTS = "select outcome, error_msg, ended_at from job_attempt where job_id = %s order by id"
 # The worker, told to lose patience with its engine after seconds instead of minutes.
 IMPATIENT = (
     "import runpy; from services.whisper import pace; pace.LEAST_SECONDS, pace.SILENT_UNITS = 8.0, 4.0; "
@@ -112,8 +113,16 @@ def test_engine_without_memory_is_told_and_the_job_goes_on(whisper: Whisper) -> 
     assert result["timing"]["resumed_units"] >= 2
 
 
+def wait_until_put_off(whisper: Whisper, job_id: UUID, times: int) -> dict[str, Any]:
+    """The job, once its worker has said "come back later" so often."""
+    put_off = "select * from job_queue where id = %s and status <> 'running' and (postponements >= %s or attempts > 0)"
+    return wait_until(lambda: whisper.database.rows(put_off, job_id, times), 60, what="the job to be put off")[0]
+
+
 @pytest.mark.parametrize("is_mount_point_left", [False, True])
-def test_media_folder_that_is_away_is_waited_for(whisper: Whisper, is_mount_point_left: bool) -> None:
+def test_media_folder_that_is_away_is_waited_for_and_costs_no_attempt(
+    whisper: Whisper, is_mount_point_left: bool
+) -> None:
     whisper.add("jfk.mp3", "jfk.mp3")
     whisper.start()
     away = whisper.media.rename(whisper.media.with_name("away"))
@@ -121,32 +130,68 @@ def test_media_folder_that_is_away_is_waited_for(whisper: Whisper, is_mount_poin
         whisper.media.mkdir()
     job_id = whisper.enqueue("jfk.mp3", language="en", outputs=["txt"])
 
-    waiting = whisper.wait(job_id, "retry")
+    for times in range(1, 6):  # more often than a job may fail
+        waiting = wait_until_put_off(whisper, job_id, times)
+        assert (waiting["status"], waiting["attempts"], waiting["postponements"]) == ("pending", 0, times)
+        if times < 5:
+            try_now(whisper, job_id)
+    if is_mount_point_left:
+        whisper.media.rmdir()
     away.rename(whisper.media)
     try_now(whisper, job_id)
     done = whisper.wait(job_id)
+    missing = whisper.wait(whisper.enqueue("missing.mp3"), "error")
 
-    assert waiting["error_class"] == "media_root_unreadable"
-    assert 45 < (waiting["scheduled_for"] - waiting["created_at"]).total_seconds() < 75
-    assert " ".join(words_of(done["result"]["text"])).endswith(JFK)
+    told = whisper.database.rows(ATTEMPTS, job_id)
+    assert [row["outcome"] for row in told] == ["postponed"] * 5
+    assert str(whisper.media) in told[-1]["error_msg"]
+    assert 45 < (waiting["scheduled_for"] - told[-1]["ended_at"]).total_seconds() < 75
+    assert (done["attempts"], " ".join(words_of(done["result"]["text"]))[-len(JFK) :]) == (0, JFK)
+    assert (missing["error_class"], missing["attempts"]) == ("not_found", 1)
 
 
-def test_media_folder_that_goes_while_a_file_is_read_costs_no_text(whisper: Whisper) -> None:
+@pytest.mark.parametrize("is_mount_point_left", [False, True])
+def test_media_folder_that_goes_while_a_file_is_read_costs_no_text(whisper: Whisper, is_mount_point_left: bool) -> None:
     add_episode(whisper)
     whisper.start(UNIT_SECONDS="10")
     job_id = whisper.enqueue("episode.wav", language="en", outputs=["txt"])
     whisper.wait_for_units(job_id, 2)
     away = whisper.media.rename(whisper.media.with_name("away"))
+    if is_mount_point_left:
+        whisper.media.mkdir()
 
-    waiting = whisper.wait(job_id, "retry")
+    waiting = wait_until_put_off(whisper, job_id, 1)
+    if is_mount_point_left:
+        whisper.media.rmdir()
     away.rename(whisper.media)
     try_now(whisper, job_id)
-    result = whisper.wait(job_id)["result"]
+    done = whisper.wait(job_id)
 
-    assert waiting["error_class"] == "media_root_unreadable"
-    assert result["timing"]["resumed_units"] == result["timing"]["units"]
-    assert result["duration"] == pytest.approx(EPISODE_SECONDS, abs=0.05)
+    assert (waiting["postponements"], waiting["attempts"], done["attempts"]) == (1, 0, 0)
+    assert done["result"]["timing"]["resumed_units"] == done["result"]["timing"]["units"]
+    assert done["result"]["duration"] == pytest.approx(EPISODE_SECONDS, abs=0.05)
     assert (whisper.media / "episode.en.txt").is_file()
+
+
+def test_output_folder_that_is_away_is_waited_for(whisper: Whisper, tmp_path: Path) -> None:
+    """Where the audio's folder may not be written, so that transcripts have no other place."""
+    whisper.add("jfk.mp3", "2026/jfk.mp3")
+    output = tmp_path / "output"
+    output.mkdir()
+    (whisper.media / "2026").chmod(0o555)
+    try:
+        start_as(whisper, BOUND_BY_MODES, OUTPUT_ROOT=str(output))
+        away = output.rename(tmp_path / "away")
+        job_id = whisper.enqueue("2026/jfk.mp3", language="en", outputs=["txt"])
+        waiting = wait_until_put_off(whisper, job_id, 1)
+        away.rename(output)
+        try_now(whisper, job_id)
+        done = whisper.wait(job_id)
+    finally:
+        (whisper.media / "2026").chmod(0o755)
+
+    assert (waiting["postponements"], waiting["attempts"], done["attempts"]) == (1, 0, 0)
+    assert (output / "2026" / "jfk.en.txt").is_file()
 
 
 def test_read_only_folder_is_known_before_the_work_and_another_place_takes_the_files(

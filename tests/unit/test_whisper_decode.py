@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from services.whisper.decode import AudioReader
-from services.whisper.media import MediaRootError
 from services.whisper.messages import SAMPLE_RATE, DecodeCounts
 from services.whisper.transcript import damage
 from sidelinja_jobs import PermanentError
+from sidelinja_jobs.volumes import MediumError
 
 
 def write_tone(path: Path, *, rate: int = 44_100, channels: int = 1, length_seconds: float = 2.0) -> None:
@@ -167,7 +167,7 @@ def test_mp3_that_says_how_long_it_is_is_believed_though_half_of_it_is_gone(samp
 
 
 def test_disk_that_fails_at_the_start_is_not_the_files_fault() -> None:
-    with open("/proc/self/mem", "rb") as file, pytest.raises(MediaRootError, match=r"Input/output error.*Next:"):
+    with open("/proc/self/mem", "rb") as file, pytest.raises(MediumError, match="Input/output error"):
         AudioReader(file.fileno())
 
 
@@ -201,7 +201,7 @@ def test_disk_that_fails_later_is_no_damage_and_damage_is_no_failing_disk(
         reader._container = FailingContainer(reader._container, 100)  # type: ignore[assignment]
         if disk_fails:
             monkeypatch.setattr(os, "pread", failing)
-            with pytest.raises(MediaRootError, match="Input/output error"):
+            with pytest.raises(MediumError, match="Input/output error"):
                 reader.read(10**9)
         else:
             assert reader.read(10**9).size / SAMPLE_RATE == pytest.approx(2.6, abs=0.1)
