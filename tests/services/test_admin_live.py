@@ -1,24 +1,19 @@
 """The event stream: what it tells, in what order, and that nothing is missed when anything is slow or restarts."""
 
-import asyncio
 import contextlib
 import json
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import httpx
 import pytest
-from starlette.requests import Request
 
-from services.admin import sharing, streams
-from services.admin.database import Database as AdminDatabase
+from services.admin import streams
 from services.admin.live import Feed
-from services.admin.settings import read_settings
 from sidelinja_jobs.redaction import MASK
 from tests.databases import Database
 from tests.services.admin_site import OPERATOR, AdminSite, admin_site_with
@@ -242,46 +237,6 @@ def test_a_stream_ends_with_the_session_of_its_page(admin_site: AdminSite, monke
     wait_until(lambda: stream.is_over)
 
 
-def test_a_page_that_takes_nothing_is_dropped(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "SEND_SECONDS", 0.05)
-    sent = []
-
-    async def never_drained(message: Any) -> None:
-        sent.append(message)
-        if len(sent) > 1:
-            await asyncio.sleep(3600)
-
-    async def still_there() -> Any:
-        await asyncio.sleep(3600)
-
-    async def run() -> None:
-        answer = streams.EventStream(None, Feed(None, 1), None)  # type: ignore[arg-type]
-        await asyncio.wait_for(answer({}, still_there, never_drained), 5)
-
-    asyncio.run(run())
-    assert len(sent) == 2
-
-
-def test_a_stream_that_cannot_begin_without_the_database_ends_in_order(database: Database) -> None:
-    """The page was let in just before: its answer has begun, and no other can be given any more."""
-    settings = read_settings({"DATABASE_URL": database.dsn("admin")})
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def still_there() -> Any:
-        await asyncio.sleep(3600)
-
-    async def run() -> None:
-        unopened = AdminDatabase(settings)
-        answer = streams.EventStream(None, Feed(unopened, 1), None)  # type: ignore[arg-type]
-        await asyncio.wait_for(answer({}, still_there, send), 5)
-
-    asyncio.run(run())
-    assert sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
-
-
 def test_the_database_may_go_and_come_back(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the session of the page holds cannot be asked meanwhile: that ends no stream."""
     monkeypatch.setattr(streams, "ACCOUNT_SECONDS", 0.0)
@@ -302,31 +257,3 @@ def test_the_database_may_go_and_come_back(database: Database, monkeypatch: pyte
 
     assert (away.status_code, away.headers["retry-after"]) == (503, "5")
     assert "The database does not answer" in away.text
-
-
-def test_pages_that_look_again_together_are_read_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But who clicks sees what is there then, and after a change everybody does."""
-    monkeypatch.setattr(sharing, "SECONDS", 3600.0)
-    feed = SimpleNamespace(number=1)
-    app = SimpleNamespace(state=SimpleNamespace(feed=feed))
-    looking = Request({"type": "http", "headers": [(b"x-live", b"1")], "app": app})
-    clicking = Request({"type": "http", "headers": [], "app": app})
-    reads: list[int] = []
-
-    async def read() -> int:
-        await asyncio.sleep(0)
-        reads.append(feed.number)
-        return len(reads)
-
-    async def run() -> list[int]:
-        shared = sharing.Shared()
-        found = await asyncio.gather(*(shared.read(looking, "nb", read) for _ in range(3)))
-        found.append(await shared.read(looking, "en", read))
-        found.append(await shared.read(clicking, "nb", read))
-        feed.number = 2
-        found.append(await shared.read(looking, "nb", read))
-        monkeypatch.setattr(sharing, "SECONDS", 0.0)
-        found.append(await shared.read(looking, "nb", read))
-        return found
-
-    assert asyncio.run(run()) == [1, 1, 1, 2, 3, 4, 5]
