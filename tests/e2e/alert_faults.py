@@ -216,6 +216,7 @@ def receiver_of_events(watch: AlertWatch, after: ExitStack, status: int) -> Iter
 
     def restart_delivery() -> None:
         stack.compose("up", "--detach", "--no-deps", "--force-recreate", "--wait", "delivery")
+        watch.wait_for_a_listener()
 
     def forget() -> None:
         give(stack, webhook_url="", webhook_secret="")

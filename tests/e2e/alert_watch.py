@@ -1,10 +1,12 @@
 """The running stack with alerts that wait a two-hundredth of their time, and the people whom they reach."""
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -95,8 +97,28 @@ class AlertWatch:
         return float(found["value"][1])
 
     def move_disk_limit(self, share: float) -> None:
+        before = self._read_at()
         write_quick_rules(self.folder, share)
         self.stack.compose("kill", "--signal", "HUP", "prometheus")
+        wait_until(lambda: self._read_at() != before, 30, every=0.2, what="Prometheus to read its settings anew")
+        self.wait_for_a_listener()
+
+    def wait_for_a_listener(self) -> None:
+        """Until Prometheus knows who takes alerts now: after a reload nobody for some seconds, after a restart the old
+        address. What fires meanwhile is told a minute later."""
+        (delivery,) = self.stack.containers("delivery")
+        networks = self.stack.inspect(delivery)["NetworkSettings"]["Networks"].values()
+        addresses = {network["IPAddress"] for network in networks}
+        wait_until(lambda: self._listeners() and self._listeners() <= addresses, 30, every=0.2, what="a listener")
+
+    def _listeners(self) -> set[str]:
+        url = f"http://127.0.0.1:{self.stack.prometheus_port}/api/v1/alertmanagers"
+        known = json.loads(self.stack.run("curl", "-sS", "--fail", url).stdout)["data"]["activeAlertmanagers"]
+        return {urlsplit(one["url"]).hostname or "" for one in known}
+
+    def _read_at(self) -> list[str]:
+        found = self.stack.prometheus("prometheus_config_last_reload_success_timestamp_seconds")
+        return [one["value"][1] for one in found]
 
 
 @contextmanager
@@ -118,7 +140,9 @@ def watched(stack: RunningStack, folder: Path) -> Iterator[AlertWatch]:
         # A counter that rises before it was looked at for the first time has not risen.
         looked = 'min(count_over_time(up{job=~"workers|admin"}[5s])) >= 3'
         wait_until(lambda: stack.prometheus(looked), 60, every=0.5, what="three looks at every process")
-        yield AlertWatch(stack, folder, posts, mails)
+        watch = AlertWatch(stack, folder, posts, mails)
+        watch.wait_for_a_listener()
+        yield watch
     finally:
         for name in settings:
             del stack.environ[name]
