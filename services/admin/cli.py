@@ -19,7 +19,7 @@ from services.admin.access.passwords import LONGEST, hash_password
 from services.admin.api.tokens import SCOPES, new_token
 from services.admin.delivery.commands import deliveries
 from sidelinja_jobs.cli.connection import rows_of
-from sidelinja_jobs.cli.documents import print_document
+from sidelinja_jobs.cli.documents import JSON_OPTION, print_document
 from sidelinja_jobs.cli.durations import local, parse_duration, parse_time, relative
 from sidelinja_jobs.cli.exits import NotFoundError, NotPossibleError, RefusedError
 from sidelinja_jobs.cli.screen import screen_of
@@ -35,7 +35,6 @@ _ACCOUNT_NAME = re.compile(r"[^\s\x00-\x1f\x7f/:]{1,100}")
 _TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@-]{0,99}")
 _SQL = load_queries(Path(__file__).with_name("cli.sql"))
 _rows = functools.partial(rows_of, _SQL)
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _FROM_STDIN = click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 
 _ACCOUNT_COLUMNS = (
@@ -66,7 +65,7 @@ def account() -> None:
 
 
 @account.command("list")
-@_JSON
+@JSON_OPTION
 def list_accounts(as_json: bool) -> None:
     """List the accounts."""
     rows = _rows("cli_list_accounts")
@@ -82,7 +81,7 @@ def list_accounts(as_json: bool) -> None:
 @click.argument("name")
 @click.option("--role", type=click.Choice(("viewer", "operator")), required=True, help="viewer looks, operator acts.")
 @_FROM_STDIN
-@_JSON
+@JSON_OPTION
 def add_account(name: str, role: str, password_stdin: bool, as_json: bool) -> None:
     """Make an account and print its password, unless it was given on standard input."""
     if not _ACCOUNT_NAME.fullmatch(name):
@@ -97,7 +96,7 @@ def add_account(name: str, role: str, password_stdin: bool, as_json: bool) -> No
 @account.command("password")
 @click.argument("name")
 @_FROM_STDIN
-@_JSON
+@JSON_OPTION
 def change_password(name: str, password_stdin: bool, as_json: bool) -> None:
     """Give an account another password and print it, unless it was given; its sessions end."""
     password = _password(password_stdin)
@@ -189,7 +188,7 @@ def token() -> None:
 
 @token.command("list")
 @click.option("--all", "with_old", is_flag=True, help="Those that expired or were revoked, too.")
-@_JSON
+@JSON_OPTION
 def list_tokens(with_old: bool, as_json: bool) -> None:
     """List the tokens: names, scopes and use. The tokens themselves are nowhere kept."""
     rows = _rows("cli_list_tokens", all=with_old)
@@ -206,7 +205,7 @@ def list_tokens(with_old: bool, as_json: bool) -> None:
 @click.option("--scope", "scopes", type=click.Choice(SCOPES), multiple=True, required=True, help="Several times.")
 @click.option("--for", "for_duration", metavar="DURATION", help="Valid for 12h, 90d; else until it is revoked.")
 @click.option("--until", metavar="TIME", help="Valid until 2026-12-24T18:00.")
-@_JSON
+@JSON_OPTION
 def add_token(
     *, name: str, scopes: tuple[str, ...], for_duration: str | None, until: str | None, as_json: bool
 ) -> None:

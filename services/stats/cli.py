@@ -17,7 +17,7 @@ import click
 from psycopg.types.json import Jsonb
 
 from sidelinja_jobs.cli.connection import rows_of
-from sidelinja_jobs.cli.documents import print_document
+from sidelinja_jobs.cli.documents import JSON_OPTION, print_document
 from sidelinja_jobs.cli.exits import NotFoundError, RefusedError
 from sidelinja_jobs.cli.screen import screen_of
 from sidelinja_jobs.cli.tables import Cell, Column, print_table
@@ -39,7 +39,6 @@ _DAY, _EPISODE, _DOWNLOADS = ("day", "date", "dato", "dag"), ("episode", "file",
     "downloads", "count", "hits", "antall", "nedlastinger",
 )  # fmt: skip
 
-_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _AS_CSV = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 
 Row = dict[str, Any]
@@ -77,7 +76,7 @@ def _report(name: str, text: str, *, has_days: bool = True, has_show: bool = Tru
         given["least"] = _LEAST_IN_PUBLIC if given.pop("public", False) else 0
         _print(_rows(name, first=_as_date(first), last=_as_date(last), **({"show": None} | given)), as_json, as_csv)
 
-    options = [_AS_CSV, _AS_JSON]
+    options = [_AS_CSV, JSON_OPTION]
     if has_show:
         options.append(click.option("--show", metavar="NAME", help="One show."))
     if has_days:
@@ -108,7 +107,7 @@ _report("files", "How far each log file was read.", has_days=False, has_show=Fal
 
 @stats.group(name="sources", invoke_without_command=True)
 @_AS_CSV
-@_AS_JSON
+@JSON_OPTION
 @click.pass_context
 def sources(ctx: click.Context, as_json: bool, as_csv: bool) -> None:
     """The logs that are counted."""
@@ -150,7 +149,7 @@ def remove_source(name: str) -> None:
 
 
 @stats.command(name="run")
-@_AS_JSON
+@JSON_OPTION
 def run_now(as_json: bool) -> None:
     """Count what is new now: the run that is planned is pulled forward."""
     waiting = _rows("waiting_run")
@@ -169,7 +168,7 @@ def run_now(as_json: bool) -> None:
 @click.argument("first", type=click.DateTime(["%Y-%m-%d"]))
 @click.argument("last", type=click.DateTime(["%Y-%m-%d"]))
 @click.option("--note", metavar="TEXT", help="Why; kept with the days.")
-@_AS_JSON
+@JSON_OPTION
 def reprocess(first: datetime, last: datetime, note: str | None, as_json: bool) -> None:
     """Count the days FIRST to LAST again from the raw files, which must all be there."""
     asked = {"from": str(first.date()), "to": str(last.date())} | ({"note": note} if note else {})
@@ -183,7 +182,7 @@ def reprocess(first: datetime, last: datetime, note: str | None, as_json: bool) 
 @stats.command(name="compare")
 @click.argument("old", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_AS_CSV
-@_AS_JSON
+@JSON_OPTION
 def compare(old: Path, as_csv: bool, as_json: bool) -> None:
     """Compare with another program's counts: a CSV with the columns day, episode and downloads.
 

@@ -16,7 +16,7 @@ import click
 from psycopg.types.json import Jsonb
 
 from sidelinja_jobs.cli.connection import connect, told_failures
-from sidelinja_jobs.cli.documents import print_document
+from sidelinja_jobs.cli.documents import JSON_OPTION, print_document
 from sidelinja_jobs.cli.enqueueing import SMALLINT, enqueue
 from sidelinja_jobs.cli.exits import NotFoundError, RefusedError
 from sidelinja_jobs.cli.screen import screen_of
@@ -34,7 +34,6 @@ _COLUMNS = (
     Column("HOTWORDS", flexible=True, least=12),
     Column("PROMPT", flexible=True, least=8, leaves=1),
 )
-JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 Row = dict[str, Any]
 

@@ -11,7 +11,7 @@ import click
 
 from services.admin.delivery.signature import PREFIX
 from sidelinja_jobs.cli.connection import rows_of
-from sidelinja_jobs.cli.documents import print_document
+from sidelinja_jobs.cli.documents import JSON_OPTION, print_document
 from sidelinja_jobs.cli.durations import relative
 from sidelinja_jobs.cli.exits import NotFoundError, RefusedError
 from sidelinja_jobs.cli.lookup import short
@@ -25,7 +25,6 @@ Row = dict[str, Any]
 SECRET_BYTES = 32
 _SQL = load_queries(Path(__file__).with_name("commands.sql"))
 _rows = functools.partial(rows_of, _SQL)
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _SINK = click.option("--sink", metavar="NAME", help="Only of this sink.")
 _COLOURS = {"delivering": "green", "waits": "yellow", "no forwarder": "yellow", "disabled": "red"}
 _SINK_COLUMNS = (
@@ -56,7 +55,7 @@ def deliveries() -> None:
 
 
 @deliveries.command("sinks")
-@_JSON
+@JSON_OPTION
 def list_sinks(as_json: bool) -> None:
     """List where events go, and how far each is behind."""
     rows = _rows("sinks")
@@ -72,7 +71,7 @@ def list_sinks(as_json: bool) -> None:
 @_SINK
 @click.option("--parked", is_flag=True, help="Only those that were given up.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@_JSON
+@JSON_OPTION
 def list_deliveries(*, sink: str | None, parked: bool, limit: int, as_json: bool) -> None:
     """List the events that could not be delivered yet, newest first."""
     rows = _rows("deliveries", sink=sink, parked=parked, limit=limit)

@@ -64,3 +64,6 @@ def complete_ids(_context: click.Context, _parameter: click.Parameter, begun: st
     lower, upper = id_range(begun)
     with open_database(_ANSWER_SECONDS) as database:
         return [CompletionItem(str(row.id)) for row in database.rows("find_ids", IdRow, lower=lower, upper=upper)]
+
+
+TYPE_OPTION = click.option("--type", "job_type", metavar="TYPE", shell_complete=complete_types)

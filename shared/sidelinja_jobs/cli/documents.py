@@ -7,7 +7,7 @@ says, since JSON is UTF-8.
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -17,6 +17,7 @@ from sidelinja_jobs.cli.rows import AttemptRow, EventRow, JobRow, ReasonRow, Who
 from sidelinja_jobs.cli.text import UNSAFE
 from sidelinja_jobs.redaction import redact_json
 
+JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 # Such characters stand only inside strings; an encoder escapes those below U+0020 by itself.
 _OBEYED = re.compile(UNSAFE.replace("\x00-\x1f", ""))
 
@@ -50,14 +51,13 @@ def whole_job_fields(
     reveal: bool,
 ) -> dict[str, Any]:
     """Everything that is known of a job."""
-    shown: Mapping[str, Any] = {
+    return job_fields(job) | {
         "payload": raw(job.payload, reveal=reveal),
         "result": None if job.result is None else raw(job.result, reveal=reveal),
         "runs": [fields(row) for row in attempts],
         "events": [fields(row) for row in events],
         "reasons": [reason_fields(row) for row in reasons],
     }
-    return job_fields(job) | dict(shown)
 
 
 def reason_fields(row: ReasonRow) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import click
 from sidelinja_jobs.cli import payloads
 from sidelinja_jobs.cli.completing import complete_types
 from sidelinja_jobs.cli.connection import open_database
-from sidelinja_jobs.cli.documents import fields, print_document
+from sidelinja_jobs.cli.documents import JSON_OPTION, fields, print_document
 from sidelinja_jobs.cli.durations import parse_duration, parse_time
 from sidelinja_jobs.cli.exits import ExitCode, RefusedError
 from sidelinja_jobs.cli.rows import EnqueuedRow, TypeFacts
@@ -35,7 +35,7 @@ _MOST_PROBLEMS = 5
 @click.option("--key", metavar="KEY", help="At most one waiting or running job of the type has this key.")
 @click.option("--no-check", is_flag=True, help="Send it even if the worker's published fields say otherwise.")
 @click.option("--wait", is_flag=True, help="Watch the job until it ends; exit code 1 if it ends in error.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON_OPTION
 def enqueue(
     *,
     job_type: str,

@@ -4,9 +4,9 @@ import sys
 
 import click
 
-from sidelinja_jobs.cli.completing import complete_types
+from sidelinja_jobs.cli.completing import TYPE_OPTION
 from sidelinja_jobs.cli.connection import open_database
-from sidelinja_jobs.cli.documents import fields, print_document
+from sidelinja_jobs.cli.documents import JSON_OPTION, fields, print_document
 from sidelinja_jobs.cli.durations import age, relative
 from sidelinja_jobs.cli.lookup import short
 from sidelinja_jobs.cli.rows import TypeRow, WorkerRow
@@ -41,8 +41,8 @@ _TYPE_COLUMNS = (
 
 
 @click.command()
-@click.option("--type", "job_type", metavar="TYPE", shell_complete=complete_types)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@TYPE_OPTION
+@JSON_OPTION
 def workers(job_type: str | None, as_json: bool) -> None:
     """List the worker processes and what they do.
 
@@ -59,7 +59,7 @@ def workers(job_type: str | None, as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON_OPTION
 def types(as_json: bool) -> None:
     """List the job types and their pauses.
 

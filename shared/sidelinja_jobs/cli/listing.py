@@ -5,9 +5,9 @@ from datetime import datetime
 
 import click
 
-from sidelinja_jobs.cli.completing import complete_ids, complete_types
+from sidelinja_jobs.cli.completing import TYPE_OPTION, complete_ids
 from sidelinja_jobs.cli.connection import open_database
-from sidelinja_jobs.cli.documents import job_fields, print_document
+from sidelinja_jobs.cli.documents import JSON_OPTION, job_fields, print_document
 from sidelinja_jobs.cli.durations import age, parse_duration, parse_time
 from sidelinja_jobs.cli.exits import RefusedError
 from sidelinja_jobs.cli.lookup import find_job, short
@@ -30,12 +30,12 @@ _JOB_COLUMNS = (
 
 @click.command("list")
 @click.option("--status", "statuses", type=click.Choice(STATUSES), multiple=True, help="May be given more than once.")
-@click.option("--type", "job_type", metavar="TYPE", shell_complete=complete_types)
+@TYPE_OPTION
 @click.option("--errors", is_flag=True, help="Only jobs that failed: in error, or waiting after a failure.")
 @click.option("--since", metavar="TIME", help="Enqueued since: 2h, 3d, the last 18:00, or 2026-12-24T18:00.")
 @click.option("--before", metavar="ID", shell_complete=complete_ids, help="Only jobs enqueued before this one.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON_OPTION
 def list_jobs(
     *,
     statuses: tuple[str, ...],

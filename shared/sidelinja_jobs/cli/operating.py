@@ -10,9 +10,9 @@ from uuid import UUID
 
 import click
 
-from sidelinja_jobs.cli.completing import complete_ids, complete_types
+from sidelinja_jobs.cli.completing import TYPE_OPTION, complete_ids, complete_types
 from sidelinja_jobs.cli.connection import Database, open_database
-from sidelinja_jobs.cli.documents import print_document
+from sidelinja_jobs.cli.documents import JSON_OPTION, print_document
 from sidelinja_jobs.cli.durations import local, parse_duration, parse_time
 from sidelinja_jobs.cli.exits import CommandError, ExitCode, NotPossibleError, RefusedError
 from sidelinja_jobs.cli.lookup import find_job, short
@@ -25,13 +25,12 @@ _WORDS = {
     "cancelled": "cancelled",
     "requested": "runs; its worker was asked to stop it",
 }
-JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.command()
 @click.argument("job_ids", metavar="[ID]...", nargs=-1, shell_complete=complete_ids)
 @click.option("--all-errors", is_flag=True, help="All jobs in error, of this --type and --class; no cancelled ones.")
-@click.option("--type", "job_type", metavar="TYPE", shell_complete=complete_types)
+@TYPE_OPTION
 @click.option("--class", "error_class", metavar="CLASS", help="Only failures of this class; `cancelled` is one.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @JSON_OPTION

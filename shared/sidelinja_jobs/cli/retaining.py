@@ -6,9 +6,8 @@ import click
 
 from sidelinja_jobs.cli.completing import complete_types
 from sidelinja_jobs.cli.connection import open_database
-from sidelinja_jobs.cli.documents import fields, print_document
+from sidelinja_jobs.cli.documents import JSON_OPTION, fields, print_document
 from sidelinja_jobs.cli.exits import RefusedError
-from sidelinja_jobs.cli.operating import JSON_OPTION
 from sidelinja_jobs.cli.rows import RetentionRow, TypeRetentionRow
 from sidelinja_jobs.cli.screen import screen_of
 from sidelinja_jobs.cli.tables import Cell, Column, print_table

@@ -9,7 +9,6 @@ ENDED = ("completed", "error")
 WAITING = ("pending", "retry")
 STATUSES = ("pending", "running", "completed", "error", "retry")
 
-
 # Every filter of list_jobs; those that are not asked for stay None.
 NO_FILTER: dict[str, object] = {
     "ids": None,

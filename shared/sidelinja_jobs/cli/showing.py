@@ -3,12 +3,13 @@
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import click
 
 from sidelinja_jobs.cli.completing import complete_ids
 from sidelinja_jobs.cli.connection import open_database
-from sidelinja_jobs.cli.documents import pretty, print_document, reason_fields, whole_job_fields
+from sidelinja_jobs.cli.documents import JSON_OPTION, pretty, print_document, reason_fields, whole_job_fields
 from sidelinja_jobs.cli.durations import age, local, relative
 from sidelinja_jobs.cli.lookup import find_job, short
 from sidelinja_jobs.cli.reasons import sentence
@@ -77,7 +78,7 @@ def show(job_id: str, full: bool, reveal: bool, as_json: bool) -> None:
 
 @click.command()
 @click.argument("job_id", metavar="ID", shell_complete=complete_ids)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON_OPTION
 def why(job_id: str, as_json: bool) -> None:
     """Say why a job is not running."""
     with open_database() as database:
@@ -214,10 +215,7 @@ def _cut(text: str, screen: Screen) -> str:
 
 def _narrower(screen: Screen) -> Screen:
     """The screen beside an indentation."""
-    width = None if screen.width is None else screen.width - 2
-    return Screen(
-        width=width, is_terminal=screen.is_terminal, has_colours=screen.has_colours, has_blocks=screen.has_blocks
-    )
+    return replace(screen, width=None if screen.width is None else screen.width - 2)
 
 
 def _indented(lines: Iterator[str]) -> Iterator[str]:
