@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import prometheus_client
 import pytest
+from prometheus_client import CollectorRegistry
 
 from demo.embedded_postgres import EmbeddedPostgres
 from services.admin.alerts import desk
@@ -84,9 +84,11 @@ def _swift(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = prometheus_client.CollectorRegistry()
-    monkeypatch.setattr(desk, "Gauge", lambda name, text: prometheus_client.Gauge(name, text, registry=registry))
+def registry(monkeypatch: pytest.MonkeyPatch) -> CollectorRegistry:
+    """One for each desk, which a process has once."""
+    registry = CollectorRegistry()
+    monkeypatch.setattr(desk, "REGISTRY", registry)
+    return registry
 
 
 @pytest.fixture
@@ -233,6 +235,21 @@ def test_without_the_database_an_alert_is_told_all_the_same_and_once(
         ("StateUnknown", False), ("NoWorker", False),
     ]  # fmt: skip
     assert len({post["id"] for post in posts.taken}) == 4
+
+
+def test_the_gauges_are_absent_while_the_database_is_away(
+    own_stack: Stack, own_postgres: EmbeddedPostgres, posts: Posts, registry: CollectorRegistry
+) -> None:
+    def gauges() -> list[float | None]:
+        return [registry.get_sample_value(f"jobqueue_alerts_{name}") for name in ("firing", "untold")]
+
+    posts.status = 500
+    own_stack.post(alert())
+    wait_until(lambda: gauges() == [1, 1])
+    own_postgres.stop()
+    wait_until(lambda: gauges() == [None, None], 20)
+    own_postgres.start()
+    wait_until(lambda: gauges() == [1, 1], 30)
 
 
 def test_what_the_database_had_told_is_not_told_again_without_it(

@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 import psycopg
-from prometheus_client import Gauge
+from prometheus_client import REGISTRY
 
 from services.admin.alerts.channels import Alert, Channel, UntoldError
+from services.admin.alerts.gauges import AlertGauges
 from services.admin.alerts.unkept import Unkept
 from sidelinja_jobs.database import Link, connect
 from sidelinja_jobs.errors import SettingsError
@@ -37,8 +38,8 @@ class AlertDesk:
         self._lock = threading.Lock()
         self._unkept = Unkept()
         self._unkept_tries: dict[str, tuple[int, float]] = {}  # of each channel: tries in vain, when to try again
-        self._firing = Gauge("jobqueue_alerts_firing", "Alerts that fire now")
-        self._untold = Gauge("jobqueue_alerts_untold", "Alerts that a channel did not take at the last try")
+        self._gauges = AlertGauges()
+        REGISTRY.register(self._gauges)
 
     def record(self, rows: list[dict[str, Any]]) -> None:
         """Keeps what Prometheus told; what cannot be kept is raised, and Prometheus tells it again.
@@ -60,10 +61,10 @@ class AlertDesk:
             try:
                 for channel in self._channels:
                     self._tell_due(channel)
-                state = self._out.open().execute(_SQL["alert_gauges"]).fetchone() or {}
-                self._firing.set(state["firing"])
-                self._untold.set(state["untold"])
+                (state,) = self._out.open().execute(_SQL["alert_gauges"]).fetchall()
+                self._gauges.show(state)
             except (psycopg.Error, SettingsError) as error:
+                self._gauges.hide()
                 log.warning("the database does not say which alerts are due", error=str(error))
             for channel in self._channels:
                 self._tell_unkept(channel)
