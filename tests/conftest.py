@@ -4,25 +4,24 @@ JOBBKO_TEST_DATABASE_URL, a superuser's DSN, runs the same tests on another serv
 makes tests that need a Docker engine fail where none answers, in place of being skipped.
 """
 
-import contextlib
 import functools
 import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres
+from demo.embedded_postgres import EmbeddedPostgres
 from demo.environment import is_own
-from tests.databases import ROOT, Database, Server, each_database
+from tests.databases import ROOT, Database, Server, each_database, embedded_server
 from tests.worker_processes import WorkerProcesses
 
 if TYPE_CHECKING:
+    from tests.command_line import Jobs
     from tests.openrouter_standin import StandIn
 
 KEPT = ("JOBBKO_TEST_DATABASE_URL", "JOBBKO_DEMAND_CONTAINERS", "JOBBKO_LOCAL_LLM")
@@ -85,7 +84,7 @@ def server() -> Iterator[Server]:
     if given:
         yield from _prepared(Server(given))
         return
-    with _embedded() as postgres:
+    with embedded_server() as postgres:
         yield from _prepared(Server(postgres.dsn()))
 
 
@@ -98,7 +97,7 @@ def database(server: Server) -> Iterator[Database]:
 @pytest.fixture
 def own_postgres() -> Iterator[EmbeddedPostgres]:
     """A server of this test alone, to restart, kill or freeze."""
-    with _embedded() as postgres:
+    with embedded_server() as postgres:
         yield postgres
 
 
@@ -118,6 +117,14 @@ def worker_process(tmp_path: Path) -> Iterator[WorkerProcesses]:
     workers = WorkerProcesses(tmp_path)
     yield workers
     workers.end_all()
+
+
+@pytest.fixture
+def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> "Jobs":
+    """The command line `jobs` on the test's database, as its operator."""
+    from tests.command_line import Jobs  # with all that it imports, which only its tests pay
+
+    return Jobs(database, capsys, monkeypatch)
 
 
 @pytest.fixture
@@ -142,15 +149,3 @@ def _prepared(server: Server) -> Iterator[Server]:
     server.prepare()
     yield server
     server.close()
-
-
-@contextlib.contextmanager
-def _embedded() -> Iterator[EmbeddedPostgres]:
-    """An embedded PostgreSQL in a folder that is removed again."""
-    folder = Path(tempfile.mkdtemp(prefix="jobbko-postgres-"))
-    folder.chmod(0o755)  # root's server runs as another user, who has to get in
-    try:
-        with EmbeddedPostgres(folder / "server", settings=NOT_DURABLE) as postgres:
-            yield postgres
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

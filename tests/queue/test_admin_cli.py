@@ -12,11 +12,6 @@ from tests.command_line import Jobs
 from tests.databases import ROOT, Database
 
 
-@pytest.fixture
-def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    return Jobs(database, capsys, monkeypatch)
-
-
 def test_every_subcommand_and_option_stands_in_the_docs() -> None:
     page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     for group in (account, token):

@@ -1,17 +1,10 @@
 """`jobs deliveries …` against a real database."""
 
-import pytest
-
 from services.admin.delivery.signature import signing_key
 from sidelinja_jobs.cli.exits import ExitCode
 from tests.command_line import Jobs
 from tests.databases import Database
 from tests.queue.sink_session import Sink
-
-
-@pytest.fixture
-def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    return Jobs(database, capsys, monkeypatch)
 
 
 def test_sinks_are_listed_with_what_they_do_and_how_far_behind_they_are(database: Database, jobs: Jobs) -> None:

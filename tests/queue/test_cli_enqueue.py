@@ -24,11 +24,6 @@ SCHEMA = {
 }
 
 
-@pytest.fixture
-def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    return Jobs(database, capsys, monkeypatch)
-
-
 def count(database: Database) -> int:
     return int(database.value("select count(*) from job_queue"))
 

@@ -20,11 +20,6 @@ EVIL = "\x1b[2J\x1b]0;tittel\x07 ond\r\nfalsk linje \u202e\x9b31m"
 
 
 @pytest.fixture
-def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    return Jobs(database, capsys, monkeypatch)
-
-
-@pytest.fixture
 def ugly(database: Database) -> list[UUID]:
     """Jobs as a foreign program may have left them."""
     first, last = "2000-01-01 00:00+00", "2199-12-31 23:59:59+00"

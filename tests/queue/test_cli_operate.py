@@ -9,11 +9,6 @@ from tests.command_line import Jobs
 from tests.databases import Database
 
 
-@pytest.fixture
-def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    return Jobs(database, capsys, monkeypatch)
-
-
 def failed(database: Database, error_class: str = "OSError", job_type: str = "test_job", **columns: object) -> UUID:
     return database.enqueue(job_type, status="error", error_class=error_class, attempts=3, **columns)
 

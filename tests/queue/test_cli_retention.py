@@ -7,11 +7,6 @@ from tests.command_line import Jobs
 from tests.databases import Database
 
 
-@pytest.fixture
-def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    return Jobs(database, capsys, monkeypatch)
-
-
 def rule(database: Database, job_type: str = "test_job") -> tuple[int, int]:
     row = database.row("select * from retention_rules() where job_type = %s", job_type)
     return row["keep_completed_days"], row["keep_error_days"]

@@ -1,17 +1,11 @@
 """`jobs show` and `jobs why` against a real database."""
 
-import pytest
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from sidelinja_jobs.cli.exits import ExitCode
 from tests.command_line import Jobs
 from tests.databases import Database
-
-
-@pytest.fixture
-def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    return Jobs(database, capsys, monkeypatch)
 
 
 def test_job_is_found_by_the_beginning_of_its_id(database: Database, jobs: Jobs) -> None:

@@ -25,11 +25,6 @@ COMMAND = [sys.executable, str(ROOT / "shared" / "jobs")]
 
 
 @pytest.fixture
-def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    return Jobs(database, capsys, monkeypatch)
-
-
-@pytest.fixture
 def meanwhile(database: Database) -> Iterator[Callable[[Callable[[], object]], None]]:
     """Does something in a thread; when that fails, the jobs end, so that the watch does not wait for ever."""
     threads: list[threading.Thread] = []

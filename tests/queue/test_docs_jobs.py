@@ -122,7 +122,7 @@ class Reader:
 def reader(
     database: Database,
     worker_process: WorkerProcesses,
-    capsys: pytest.CaptureFixture[str],
+    jobs: Jobs,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> Reader:
@@ -134,7 +134,7 @@ def reader(
     Path("clip.json").write_text('{"text": "Et avsnitt om havn og kai."}')
     Path("old.csv").write_text("day,episode,downloads\n2026-11-01,ep1.mp3,4\n")
     database.rows("insert into stats.source (name, show) values ('media', 'Lyd og bilde')")
-    return Reader(database, Jobs(database, capsys, monkeypatch), monkeypatch)
+    return Reader(database, jobs, monkeypatch)
 
 
 @pytest.mark.parametrize("test", sorted(ELSEWHERE.values()))

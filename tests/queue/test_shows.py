@@ -11,11 +11,6 @@ from tests.databases import Database
 from tests.sessions import refused
 
 
-@pytest.fixture
-def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    return Jobs(database, capsys, monkeypatch)
-
-
 def find(database: Database, name: str | None, path: str, role: str = "worker_whisper") -> Any:
     row = database.connect(role).execute("select name from find_show(%s, %s)", [name, path]).fetchone()
     return row and row[0]

@@ -27,11 +27,6 @@ def stats(database: Database, tmp_path: Path) -> Iterator[Stats]:
     return Stats(database, tmp_path)
 
 
-@pytest.fixture
-def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    return Jobs(database, capsys, monkeypatch)
-
-
 def count_some(stats: Stats) -> None:
     stats.database.rows("update stats.source set feed_paths = '{/feed.xml}'")
     stats.write(*(line(agent="AntennaPod/3.4.0", ip=f"192.0.2.{n}") for n in range(6)))

@@ -169,11 +169,6 @@ def test_paste_that_takes_too_long_is_killed_and_the_next_one_is_cleaned(researc
     assert after["result"]["clean_text"] == "Et avsnitt om havn og kai."
 
 
-@pytest.fixture
-def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    return Jobs(database, capsys, monkeypatch)
-
-
 def test_command_cleans_a_file_and_prints_markdown(research: Research, jobs: Jobs, tmp_path: Path) -> None:
     research.start()
     page = tmp_path / "sak.html"

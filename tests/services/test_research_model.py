@@ -214,11 +214,6 @@ def test_answer_that_never_fits_leaves_the_cleaned_clip(research: Describing) ->
     assert full["error_class"] == "invalid_output"
 
 
-@pytest.fixture
-def jobs(database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Jobs:
-    return Jobs(database, capsys, monkeypatch)
-
-
 def test_clip_without_a_model_is_described_later_once(research: Describing, jobs: Jobs) -> None:
     worker = research.start(OPENROUTER_API_KEY="")
     job_id = research.enqueue(text="\n\n".join(TEXT["nb"]), clip_id="k-1")
