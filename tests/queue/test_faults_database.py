@@ -2,20 +2,17 @@
 
 import contextlib
 import os
-import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 
 import psutil
 import psycopg
 import pytest
 
-from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres
-from tests.databases import Database, Server
+from demo.embedded_postgres import EmbeddedPostgres
+from tests.databases import Database, Server, embedded_server
 from tests.fault_tools import (
     SIGNPOSTS,
     add_written,
@@ -51,13 +48,8 @@ def handle(job, ctx):
 @pytest.fixture(scope="module")
 def own_postgres() -> Iterator[EmbeddedPostgres]:
     """One server for these tests, each of which leaves it running."""
-    folder = Path(tempfile.mkdtemp(prefix="jobbko-postgres-"))
-    folder.chmod(0o755)  # root's server runs as another user, who has to get in
-    try:
-        with EmbeddedPostgres(folder / "server", settings=NOT_DURABLE) as postgres:
-            yield postgres
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with embedded_server() as postgres:
+        yield postgres
 
 
 @pytest.fixture(scope="module")
