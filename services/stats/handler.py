@@ -21,6 +21,7 @@ from services.stats.settings import StatsSettings, load_agents, read_networks
 from services.stats.sources import Source
 from services.stats.store import SQL, Connection, Store
 from sidelinja_jobs import Context, Job, PermanentError, enqueue
+from sidelinja_jobs.volumes import VolumeWatch
 
 JOB_TYPE = "stats_parse"
 MORE_KEY = "stats_parse: more"
@@ -36,14 +37,24 @@ class StatsWorker:
         classify, self._list_version = load_agents(settings.agents_folder)
         self._agents = AgentBook(classify)
         self._deny, self._allow = read_networks(settings.deny_file), read_networks(settings.allow_file)
+        self._volume_watch = VolumeWatch(most_wait_seconds=60.0 * settings.every_minutes)  # other logs go on meanwhile
 
     def handle(self, job: Job[StatsPayload], ctx: Context) -> dict[str, Any]:
-        """The handler of stats_parse."""
-        started = time.monotonic()
-        if job.payload.reprocess is not None:
-            return self._reprocess(ctx, job.payload.reprocess, started)
+        """The handler of stats_parse.
+
+        Raises:
+            ComeBackLaterError: a log's folder that was read before is away.
+        """
+        asked, started = job.payload.reprocess, time.monotonic()
+        sources = self._sources(ctx, job.payload.source, switched_off=asked is not None)
+        with self._volume_watch.waiting_for(*(source.volume for source in sources if source.was_read)):
+            if asked is not None:
+                return self._reprocess(ctx, sources, asked, started)
+            return self._count(job, ctx, sources, started)
+
+    def _count(self, job: Job[StatsPayload], ctx: Context, sources: list[Source], started: float) -> dict[str, Any]:
+        """What is new in the sources' logs."""
         deadline = started + self._settings.run_seconds
-        sources = self._sources(ctx, job.payload.source)
         checkpoints = ctx.checkpoints()
         report = Report.restored(checkpoints[-1].data) if checkpoints else Report()
         if self._warning:
@@ -56,13 +67,12 @@ class StatsWorker:
             close_days(ctx, self._settings)
         derive_dirty_days(ctx, self._settings)  # afterwards: a day that is closed has been derived
         if troubles:
-            raise _failure(troubles, report)
+            raise _failure(troubles, report) from troubles[0]
         return self._result(ctx, report, more, time.monotonic() - started)
 
-    def _reprocess(self, ctx: Context, asked: Reprocess, started: float) -> dict[str, Any]:
+    def _reprocess(self, ctx: Context, sources: list[Source], asked: Reprocess, started: float) -> dict[str, Any]:
         """Days again, of all sources, also of those that are switched off."""
         report = Report(warnings={"reprocessed"})
-        sources = self._sources(ctx, None, switched_off=True)
         facts = {source.name: read_facts(ctx, source, report) for source in sources}
 
         def make_counting(source: Source) -> Counting:
@@ -75,7 +85,7 @@ class StatsWorker:
         counted = sum(day["counted_requests"] for day in result["days"].values())
         return result | {"counted_requests": counted, "lines": counted + sum(report.excluded.values())}
 
-    def _sources(self, ctx: Context, name: str | None, *, switched_off: bool = False) -> list[Source]:
+    def _sources(self, ctx: Context, name: str | None, *, switched_off: bool) -> list[Source]:
         with ctx.transaction() as conn:
             rows = conn.execute(SQL["sources"], {"name": name, "all": switched_off}).fetchall()
         if not rows and name is not None:

@@ -71,12 +71,7 @@ def find_log_files(folder: Path, base_name: str) -> FoundFiles:
         except NOT_READY:
             unfinished.append(path)
         except OSError as error:
-            message = (
-                f"cannot read {path}: {error.strerror} (this process is user id {os.getuid()}, group id {os.getgid()})"
-            )
-            troubles.append(
-                LogTroubleError("unreadable", f"{message}. Next: in Caddy's log, set mode 0640 and a group they share")
-            )
+            troubles.append(_unreadable(path, error))
         except LogTroubleError as trouble:
             troubles.append(trouble)
         else:
@@ -100,6 +95,16 @@ def _candidates(folder: Path, base_name: str) -> list[Path]:
         raise LogTroubleError("no_folder", message) from error
     files = [folder / name for name in names if rolled.fullmatch(name) and not name.endswith(".tmp")]
     return files + [folder / base_name] * (base_name in names)
+
+
+def _unreadable(path: Path, error: OSError) -> LogTroubleError:
+    trouble = LogTroubleError(
+        "unreadable",
+        f"cannot read {path}: {error.strerror} (this process is user id {os.getuid()}, group id {os.getgid()}). "
+        "Next: in Caddy's log, set mode 0640 and a group they share",
+    )
+    trouble.__cause__ = error  # by which a disk that fails is told from rights that are missing
+    return trouble
 
 
 def _looked_at(path: Path, *, is_live: bool) -> LogFile | None:

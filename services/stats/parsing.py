@@ -83,6 +83,9 @@ class Parser:
             return
         self.troubles += found.troubles
         if not (found.files or found.troubles or found.unfinished):
+            if self._source.was_read and (problem := self._source.volume.problem()):
+                self.troubles.append(LogTroubleError("no_folder", f"{problem}. Next: mount it there, readable"))
+                return
             self.report.warn("no_log_file")
         positions = self._positions()
         for path in found.unfinished:

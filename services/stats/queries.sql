@@ -2,7 +2,8 @@
 
 -- name: sources
 select name, folder, base_name, hosts, media_prefix, feed_paths, show, shows_by_folder, media_folder, feed_file,
-       time_zone, whole_durations
+       time_zone, whole_durations,
+       exists (select from stats.file where file.source = source.name and state <> 'gone') as was_read
   from stats.source
  where (enabled or %(all)s) and (%(name)s::text is null or name = %(name)s)
  order by name

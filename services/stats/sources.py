@@ -6,6 +6,7 @@ from typing import Any
 
 from services.stats.instants import MILLISECOND, NANOSECOND
 from services.stats.paths import Layout, bare_host, normal_path
+from sidelinja_jobs.volumes import Volume
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,12 @@ class Source:
     media_folder: Path | None  # on this machine
     feed_file: Path | None
     whole_duration: float = NANOSECOND  # in seconds
+    was_read: bool = False  # and some of what was read is not known to have vanished
+
+    @property
+    def volume(self) -> Volume:
+        """The log's folder. One that was read is waited for while it is away; of another the setting is wrong."""
+        return Volume(f"the log folder of {self.name}", self.log_folder)
 
     @classmethod
     def of_row(cls, row: dict[str, Any], log_root: Path, media_root: Path | None) -> "Source":
@@ -40,6 +47,7 @@ class Source:
             media_folder=_below(media_root, row["media_folder"]),
             feed_file=_below(media_root, row["feed_file"]),
             whole_duration=MILLISECOND if row["whole_durations"] == "ms" else NANOSECOND,
+            was_read=row["was_read"],
         )
 
 

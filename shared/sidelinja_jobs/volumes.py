@@ -54,7 +54,8 @@ class Volume:
 class VolumeWatch:
     """Makes "come back later" of whatever fails while a volume is away. One a process: it remembers since when."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most_wait_seconds: float = MOST_WAIT_SECONDS) -> None:
+        self._most_wait_seconds = most_wait_seconds
         self._away_since: float | None = None
 
     @contextlib.contextmanager
@@ -81,7 +82,7 @@ class VolumeWatch:
     def _wait_seconds(self) -> float:
         now = time.monotonic()
         self._away_since = self._away_since or now
-        return min(max((now - self._away_since) / 2, LEAST_WAIT_SECONDS), MOST_WAIT_SECONDS)
+        return min(max((now - self._away_since) / 2, LEAST_WAIT_SECONDS), self._most_wait_seconds)
 
 
 def _problem_of_medium(error: BaseException) -> str | None:

@@ -23,6 +23,7 @@ from tests.sessions import claim_one, worker_session
 from tests.unit.stats_support import FILE_BYTES, NOON, SHOW, line
 
 TODAY = NOON.date()
+LONG_AGO = NOON - timedelta(days=10)
 # What is left when listeners' keys are drawn anew for each test: the tables that two runs can be compared by.
 COMPARED = {
     "download_day": "select * from stats.download_day order by 1, 2, 3, 4, 5, 6, 7, 8",

@@ -1,5 +1,6 @@
 """Each line once: rotation, compression, copies, vanished files, repeated and interrupted runs, two parsers at once."""
 
+import errno
 import gzip
 import os
 import shutil
@@ -10,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from services.stats import line_reader, parsing
+from services.stats import line_reader, log_files, parsing
 from services.stats.store import Store
-from sidelinja_jobs import PermanentError
+from sidelinja_jobs import ComeBackLaterError, PermanentError
 from tests.databases import Database
-from tests.queue.stats_support import TODAY, Stats, some
+from tests.queue.stats_support import LONG_AGO, TODAY, Stats, some
 from tests.unit.stats_support import line
 
 ROLLED = "access-2026-11-29T12-00-00.000.log"
@@ -235,7 +236,7 @@ def test_two_parsers_at_once_count_each_line_once(stats: Stats, monkeypatch: pyt
     assert (sum(results), stats.downloads()) == (150, 150)
 
 
-def test_the_folder_that_is_not_there_is_a_failure_that_names_it(stats: Stats) -> None:
+def test_a_folder_that_was_never_there_is_a_failure_that_names_it(stats: Stats) -> None:
     stats.logs.rmdir()
 
     with pytest.raises(PermanentError, match="cannot list") as caught:
@@ -243,3 +244,46 @@ def test_the_folder_that_is_not_there_is_a_failure_that_names_it(stats: Stats) -
 
     assert caught.value.error_class == "no_folder"
     assert stats.downloads(TODAY) == 0
+
+
+@pytest.mark.parametrize("is_mount_point_left", [False, True])
+def test_a_folder_that_goes_away_is_waited_for_and_its_logs_are_not_taken_for_vanished(
+    stats: Stats, monkeypatch: pytest.MonkeyPatch, is_mount_point_left: bool
+) -> None:
+    """Else its open days would be closed, and what is unread would be late once the folder is back."""
+    monkeypatch.setattr(parsing, "BATCH_LINES", 5)
+    monkeypatch.setattr(line_reader, "PIECE_BYTES", 700)
+    stats.write(*(line(at=LONG_AGO, agent=f"App{number}/1") for number in range(20)))
+    stats.worker = stats.new_worker(run_seconds=0)
+    partly = stats.run()
+    assert (partly["more"], 0 < partly["lines"] < 20) == (True, True)
+    stats.database.rows("delete from job_queue")
+    stats.worker = stats.new_worker()
+    away = stats.logs.rename(stats.logs.with_name("away"))
+    if is_mount_point_left:
+        stats.logs.mkdir()
+
+    for asked in ({}, {"reprocess": {"from": str(LONG_AGO.date()), "to": str(TODAY)}}):
+        with pytest.raises(ComeBackLaterError, match=f"{stats.logs} .*Next: see to the disk"):
+            stats.run(**asked)
+    stats.database.rows("delete from job_queue")
+    if is_mount_point_left:
+        stats.logs.rmdir()
+    away.rename(stats.logs)
+    result = stats.run()
+
+    assert (result["lines"], result["lost_bytes"], result["late"]) == (20 - partly["lines"], 0, 0)
+    assert stats.downloads(LONG_AGO.date()) == 20
+
+
+def test_a_log_that_its_disk_does_not_give_is_waited_for(stats: Stats, monkeypatch: pytest.MonkeyPatch) -> None:
+    stats.write(*some(5))
+    stats.run()
+
+    def failing(*_: Any, **__: Any) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(log_files, "fingerprint_of", failing)
+
+    with pytest.raises(ComeBackLaterError, match="Input/output error"):
+        stats.run()

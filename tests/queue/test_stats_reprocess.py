@@ -14,10 +14,9 @@ from services.stats.store import Store
 from sidelinja_jobs import PermanentError
 from tests.command_line import Jobs
 from tests.databases import Database
-from tests.queue.stats_support import TODAY, Stats
-from tests.unit.stats_support import FILE_BYTES, NOON, SHOW, line
+from tests.queue.stats_support import LONG_AGO, TODAY, Stats
+from tests.unit.stats_support import FILE_BYTES, SHOW, line
 
-LONG_AGO = NOON - timedelta(days=10)
 ROLLED = "access-2026-11-29T12-00-00.000.log"
 
 

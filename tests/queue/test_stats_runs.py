@@ -12,11 +12,9 @@ from services.stats.addresses import packed_address
 from services.stats.lines import LONGEST_LINE
 from sidelinja_jobs import PermanentError
 from tests.databases import Database
-from tests.queue.stats_support import TODAY, Stats
+from tests.queue.stats_support import LONG_AGO, TODAY, Stats
 from tests.sessions import refused
 from tests.unit.stats_support import CLIENT, NOON, line
-
-LONG_AGO = NOON - timedelta(days=10)
 
 
 @pytest.fixture
