@@ -257,7 +257,7 @@ def test_what_the_database_had_told_is_not_told_again_without_it(
 ) -> None:
     told = alert()
     own_stack.post(told)
-    wait_until(lambda: posts.taken)
+    wait_until(lambda: posts.taken and own_stack.is_settled("select told_at is not null from alert_notice"))
     own_postgres.stop()
     assert own_stack.post(told) == 503
     assert own_stack.post(told | {"endsAt": datetime.now(UTC).isoformat()}) == 503
