@@ -15,6 +15,7 @@ import psycopg
 import pytest
 import yaml
 
+from demo.embedded_postgres import NOT_DURABLE
 from tests.databases import ROOT
 from tests.waiting import wait_until
 
@@ -44,9 +45,10 @@ def answers(dsn: str) -> bool:
 def container_dsn() -> Iterator[str]:
     """The superuser's DSN of a throw-away container of the database's image."""
     image = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["db"]["image"]
+    settings = [f"--{name.replace('_', '-')}={value}" for name, value in NOT_DURABLE.items()]
     container = docker(
         "run", "--detach", "--rm", "--env", "POSTGRES_PASSWORD=secret", "--publish", "127.0.0.1::5432",
-        image, "postgres", "-c", "fsync=off",
+        "--tmpfs", "/var/lib/postgresql/data", image, *settings,
     )  # fmt: skip
     try:
         port = docker("port", container, "5432/tcp").splitlines()[0].rpartition(":")[2]
