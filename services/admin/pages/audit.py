@@ -6,18 +6,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from services.admin.pages.form_values import whole_number
 from services.admin.rendering import render
 from sidelinja_jobs.redaction import redact_value
 
 PAGE = 100
-LARGEST_ID = 2**63 - 1
+IDS = range(2**63)
 
 
 async def audit(request: Request) -> Response:
     """One page of it; `before` goes on, `actor` and `action` narrow."""
     asked = request.query_params
-    text = asked.get("before", "")
-    before = int(text) if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= LARGEST_ID else None
+    before = whole_number(asked.get("before", ""), IDS)
     actor, action = (asked.get(name, "").replace("\0", "").strip()[:200] for name in ("actor", "action"))
     rows = await request.app.state.database.fetch_all(
         "audit_list", before=before, actor=actor or None, action=action or None, limit=PAGE + 1

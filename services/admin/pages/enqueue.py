@@ -1,10 +1,10 @@
 """A new job by a form that is made from the schema of its type's payload."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import anyio
 from starlette.datastructures import FormData
@@ -15,8 +15,10 @@ from starlette.routing import Route
 
 from services.admin.access.accounts import operator_only
 from services.admin.database import Row
+from services.admin.pages.form_values import SMALLINT, id_of, text_of, whole_number
 from services.admin.pages.job_actions import MOST_EDITED_BYTES
 from services.admin.pages.job_actions import enqueue as enqueue_once
+from services.admin.pages.job_filter import moment_of
 from services.admin.pages.job_source import NEWEST, OLDEST
 from services.admin.pages.media import audio_files, media_problem
 from services.admin.pages.payload_form import Field, Filled, fields_of, fill
@@ -27,7 +29,6 @@ from sidelinja_jobs.cli.payloads import check_content
 from sidelinja_jobs.errors import RefusedError
 
 WHOLE = Field("payload", "json")  # of a type that has published no schema: the payload as JSON
-_SMALLINT = range(-32768, 32768)
 
 
 @dataclass
@@ -59,7 +60,7 @@ async def send(request: Request) -> Response:
     async with request.form(max_fields=2000, max_part_size=MOST_EDITED_BYTES) as form:
         given = {item.name: _texts(form, f"p.{item.name}") for item in fields}
         rest = read_rest(form, request)
-        request_id = _texts(form, "request_id")
+        request_id = id_of(form)
     filled = fill(fields, schema, given) if schema else Filled(next(iter(given[WHOLE.name]), ""))
     wrong = dict(filled.problems)
     says = speech(request)
@@ -71,7 +72,7 @@ async def send(request: Request) -> Response:
     if not wrong and not rest.problems:
         try:
             check_content(filled.payload)
-            made = await enqueue_once(request, facts["name"], filled.payload, _uuid(request_id), **rest.values)
+            made = await enqueue_once(request, facts["name"], filled.payload, request_id, **rest.values)
             return redirect(request, "job", id=made["id"], notice=f"jobs.made_{made['outcome']}")
         except TypedError as error:
             wrong[""] = [error.message]
@@ -83,18 +84,17 @@ async def send(request: Request) -> Response:
 def read_rest(form: FormData, request: Request) -> Rest:
     """Priority, attempts, time and key."""
     names = ("priority", "max_attempts", "scheduled_for", "unique_key")
-    rest = Rest({name: next(iter(_texts(form, name)), "").strip() for name in names})
+    rest = Rest({name: text_of(form, name).strip() for name in names})
     says = speech(request)
-    for name, allowed in (("priority", _SMALLINT), ("max_attempts", range(1, 32768))):
+    for name, allowed in (("priority", SMALLINT), ("max_attempts", range(1, 32768))):
         if text := rest.typed[name]:
-            is_whole = text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() and len(text) <= 6
-            if is_whole and int(text) in allowed:
-                rest.values[name] = int(text)
+            if (number := whole_number(text, allowed)) is not None:
+                rest.values[name] = number
             else:
                 rest.problems[name] = [says.t("enqueue.bad_number", low=allowed[0], high=allowed[-1])]
     if text := rest.typed["scheduled_for"]:
-        moment = _moment(text, request)
-        if moment is None:
+        moment = moment_of(text, request.app.state.settings.zone)
+        if moment is None or not OLDEST <= moment < NEWEST:
             rest.problems["scheduled_for"] = [says.t("filter.bad_time")]
         rest.values["scheduled_for"] = moment
     if text := rest.typed["unique_key"]:
@@ -106,8 +106,6 @@ def read_rest(form: FormData, request: Request) -> Rest:
 
 async def _form_of(request: Request) -> tuple[Row, list[Field], dict[str, Any] | None]:
     """The type, its fields and its schema; a type without a schema has one field for all."""
-    import json
-
     name = request.path_params["job_type"]
     facts = None if "\0" in name else await request.app.state.database.fetch_one("job_type_facts", job_type=name)
     if facts is None:
@@ -153,22 +151,6 @@ def _in_words(item: Field, job_type: str, says: Speech) -> Field:
 
 def _texts(form: FormData, name: str) -> list[str]:
     return [value for value in form.getlist(name) if isinstance(value, str)]
-
-
-def _uuid(given: list[str]) -> UUID:
-    try:
-        return UUID(given[0])
-    except (IndexError, ValueError):
-        raise HTTPException(400) from None
-
-
-def _moment(text: str, request: Request) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=request.app.state.settings.zone)
-        return moment if OLDEST < moment < NEWEST else None
-    except (ValueError, OverflowError):
-        return None
 
 
 routes = [

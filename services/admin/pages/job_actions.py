@@ -7,7 +7,6 @@ import json
 from typing import Any
 from uuid import UUID, uuid4
 
-from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +14,7 @@ from starlette.routing import Route
 
 from services.admin.access.accounts import operator_only
 from services.admin.database import Row
+from services.admin.pages.form_values import LONGEST_REASON, SMALLINT, id_of, text_of, whole_number
 from services.admin.pages.payload_edit import edited_payload, shown_for_edit
 from services.admin.rendering import first_line, redirect, render
 from sidelinja_jobs.cli.exits import RefusedError as TypedError
@@ -24,7 +24,6 @@ from sidelinja_jobs.errors import RefusedError
 
 MOST_EDITED_BYTES = 12_000_000
 MOST_PROBLEMS = 10
-_SMALLINT = range(-32768, 32768)
 
 
 async def retry(request: Request) -> Response:
@@ -35,7 +34,7 @@ async def retry(request: Request) -> Response:
 async def cancel(request: Request) -> Response:
     """Ends a waiting job, or asks a running one to stop."""
     async with request.form() as form:
-        reason = _text(form, "reason")[:1000] or None
+        reason = text_of(form, "reason", LONGEST_REASON) or None
     return await _act(request, "job_cancel", "jobs.job_cancel_", reason=reason)
 
 
@@ -52,11 +51,8 @@ async def priority(request: Request) -> Response:
     """Moves a waiting job before or behind others."""
     job_id: UUID = request.path_params["id"]
     async with request.form() as form:
-        text = _text(form, "priority").strip()
-    if not text.removeprefix("-").isascii() or not text.removeprefix("-").isdigit() or len(text) > 6:
-        return redirect(request, "job", id=job_id, notice="jobs.bad_priority")
-    wanted = int(text)
-    if wanted not in _SMALLINT:
+        wanted = whole_number(text_of(form, "priority").strip(), SMALLINT)
+    if wanted is None:
         return redirect(request, "job", id=job_id, notice="jobs.bad_priority")
     return await _act(request, "job_priority", "jobs.job_priority", priority=wanted)
 
@@ -65,7 +61,7 @@ async def again(request: Request) -> Response:
     """A new job with the payload of one that has ended; the old one stays as it is."""
     job = await _job(request)
     async with request.form() as form:
-        request_id = _request_id(form)
+        request_id = id_of(form)
     whole = await request.app.state.database.fetch_one("job_text", id=job["id"], part="payload")
     made = await enqueue(request, job["job_type"], whole["text"], request_id, origin=job)
     return redirect(request, "job", id=made["id"], notice=f"jobs.made_{made['outcome']}")
@@ -85,7 +81,7 @@ async def resubmit(request: Request) -> Response:
     """A new job with a changed payload; it names the old one as its origin."""
     job = await _job(request)
     async with request.form(max_part_size=MOST_EDITED_BYTES) as form:
-        text, request_id = _text(form, "payload"), _request_id(form)
+        text, request_id = text_of(form, "payload"), id_of(form)
     database = request.app.state.database
     whole = await database.fetch_one("job_text", id=job["id"], part="payload")
     facts = await database.fetch_one("job_type_facts", job_type=job["job_type"])
@@ -127,7 +123,7 @@ async def _act(request: Request, query: str, prefix: str, **values: Any) -> Resp
     """One action, and back to the job with what came of it."""
     job_id: UUID = request.path_params["id"]
     async with request.form() as form:
-        seen = _text(form, "seen")
+        seen = text_of(form, "seen")
     job = await _job(request)
     if seen and seen != job["status"]:
         return redirect(request, "job", id=job_id, notice="jobs.too_late", values={"status": job["status"]})
@@ -160,19 +156,6 @@ def _schema_problems(payload: str, facts: Row | None) -> list[str]:
     if facts is None or facts["payload_schema"] is None:
         return []
     return problems(parsed(payload), json.loads(facts["payload_schema"]))
-
-
-def _request_id(form: FormData) -> UUID:
-    try:
-        return UUID(_text(form, "request_id"))
-    except ValueError:
-        raise HTTPException(400) from None
-
-
-def _text(form: FormData, name: str) -> str:
-    """A field of a form; a file in its place is none. NUL is in no text that the database holds."""
-    value = form.get(name, "")
-    return value.replace("\0", "") if isinstance(value, str) else ""
 
 
 routes = [

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from services.admin.access.accounts import operator_only
 from services.admin.database import Database
+from services.admin.pages.form_values import LONGEST_REASON, text_of
 from services.admin.pages.job_filter import JobFilter, read_filter
 from services.admin.pages.job_list import MAY, MEANS, back_to
 from services.admin.pages.job_source import each_batch
@@ -51,7 +52,7 @@ async def do_all(request: Request) -> Response:
     """Does it, to the jobs that there were when it was asked."""
     action, wanted = _asked(request)
     async with request.form() as form:
-        as_of, reason = _moment(str(form.get("as_of", ""))), str(form.get("reason", ""))[:1000].replace("\0", "")
+        as_of, reason = _moment(text_of(form, "as_of")), text_of(form, "reason", LONGEST_REASON)
     database = request.app.state.database
     done = refused = 0
     deadline = time.monotonic() + REQUEST_SECONDS

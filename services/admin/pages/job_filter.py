@@ -75,8 +75,8 @@ class JobFilter:
             pattern=f"%{self.text.translate(_ESCAPED)}%" if self.text else None,
             lower=lower,
             upper=upper,
-            since=self._moment(self.since) or OLDEST,
-            until=min(self._moment(self.until, end=True) or NEWEST, as_of),
+            since=moment_of(self.since, self.zone) or OLDEST,
+            until=min(moment_of(self.until, self.zone, end=True) or NEWEST, as_of),
         )
 
     def in_words(self, speech: Speech) -> list[str]:
@@ -89,9 +89,6 @@ class JobFilter:
             if value := getattr(self, part):
                 said.append(speech.t(f"filter.said_{part}", value=value))
         return said or [speech.t("filter.said_all")]
-
-    def _moment(self, text: str, *, end: bool = False) -> datetime | None:
-        return _moment(text, self.zone, end=end) if text else None
 
 
 def read_filter(given: ImmutableMultiDict[str, str], zone: tzinfo) -> JobFilter:
@@ -129,8 +126,8 @@ def read_filter(given: ImmutableMultiDict[str, str], zone: tzinfo) -> JobFilter:
         worker=text("worker"),
         text=text("q"),
         id_prefix=prefix,
-        since=checked("since", _moment(since, zone) is not None, since, "filter.bad_time"),
-        until=checked("until", _moment(until, zone) is not None, until, "filter.bad_time"),
+        since=checked("since", moment_of(since, zone) is not None, since, "filter.bad_time"),
+        until=checked("until", moment_of(until, zone) is not None, until, "filter.bad_time"),
         zone=zone,
         problems=tuple(problems),
     )
@@ -145,7 +142,7 @@ def _is_prefix(text: str) -> bool:
     return bool(_HEX.fullmatch(text)) and len(text) >= SHORTEST_PREFIX
 
 
-def _moment(text: str, zone: tzinfo, *, end: bool = False) -> datetime | None:
+def moment_of(text: str, zone: tzinfo, *, end: bool = False) -> datetime | None:
     """A moment on the wall clock of the zone; a day alone is its beginning, or with `end` that of the next."""
     try:
         if len(text) == len("2026-11-29"):

@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from services.admin.access.origin import leads_inside
+from services.admin.pages.form_values import LONGEST_REASON, text_of
 from services.admin.pages.job_filter import STATUSES, JobFilter, id_range, read_filter
 from services.admin.pages.job_line import job_line
 from services.admin.pages.job_source import TOP, Found, Place, find_jobs
@@ -60,9 +61,8 @@ async def ticked(request: Request) -> Response:
     """Retries the ticked jobs; asks before it cancels them."""
     async with request.form(max_fields=MOST_TICKED + 20) as form:
         given = [str(value) for value in form.getlist("job")]
-        action, reason = str(form.get("action", "")), str(form.get("reason", ""))[:1000].replace("\0", "")
-        is_confirmed = form.get("confirmed") == "1"
-        back = str(form.get("back", ""))
+        action, reason = text_of(form, "action"), text_of(form, "reason", LONGEST_REASON)
+        is_confirmed, back = text_of(form, "confirmed") == "1", text_of(form, "back")
     ids = _ids(given)
     if action not in MAY:
         raise HTTPException(400)

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from services.admin import charts
 from services.admin.access.accounts import operator_only
 from services.admin.database import Row
+from services.admin.pages.form_values import LONGEST_REASON, text_of, whole_number
 from services.admin.pages.job_line import seconds_left
 from services.admin.rendering import redirect, render, speech
 from services.admin.words import Speech
@@ -21,7 +22,6 @@ from services.admin.words import Speech
 MOST_WAITING, MOST_ERRORS = 10_000, 1_000  # counted exactly up to here
 HOURS = 24
 PAUSES = (0, 15, 60, 240, 1440)  # minutes that the form offers; 0 = until someone resumes
-LONGEST_REASON = 1000
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,12 @@ async def ask_pause(request: Request) -> Response:
 
 async def pause(request: Request) -> Response:
     """Stops claims of a type; runs go on."""
-    row, form = await _type(request), await request.form()
-    minutes = _minutes(str(form.get("minutes", "")))
-    reason = str(form.get("reason", "")).replace("\0", "").strip()[:LONGEST_REASON]
+    row = await _type(request)
+    async with request.form() as form:
+        minutes = whole_number(text_of(form, "minutes"), PAUSES)
+        reason = text_of(form, "reason", LONGEST_REASON).strip()
+    if minutes is None:
+        raise HTTPException(400)
     async with request.app.state.database.acting_as(request.state.account.name) as session:
         await session.fetch_one("pause_type", job_type=row["name"], minutes=minutes or None, reason=reason or None)
     return redirect(request, "overview", notice="overview.paused_notice", values={"type": row["name"]})
@@ -137,12 +140,6 @@ async def _type(request: Request) -> Row:
     if row is None:
         raise HTTPException(404, speech(request).t("overview.no_type"))
     return row
-
-
-def _minutes(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) not in PAUSES:
-        raise HTTPException(400)
-    return int(text)
 
 
 routes = [

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from services.admin import charts
 from services.admin.database import Row
+from services.admin.pages.form_values import whole_number
 from services.admin.rendering import render, speech
 from services.admin.words import Speech
 
@@ -19,8 +20,7 @@ LISTS = ("apps", "countries", "devices", "referrers")
 async def statistics(request: Request) -> Response:
     """What the views of the statistics say of a span of days."""
     saying, settings = speech(request), request.app.state.settings
-    asked_days = request.query_params.get("days", "")
-    days = int(asked_days) if asked_days in [str(span) for span in SPANS] else 30
+    days = whole_number(request.query_params.get("days", ""), SPANS) or 30
     today = datetime.now(UTC).astimezone(settings.zone).date()
     async with request.app.state.database.session() as session:
         shows = [row["show"] for row in await session.fetch_all("shows_list")]

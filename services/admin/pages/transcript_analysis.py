@@ -2,14 +2,13 @@
 
 import json
 from typing import Any
-from uuid import UUID
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from services.admin.database import Session
+from services.admin.pages.form_values import id_of
 from services.admin.pages.job_actions import enqueue
 from services.admin.pages.transcript_versions import Version, read_version
 from services.admin.rendering import redirect
@@ -25,7 +24,7 @@ async def analyze(request: Request) -> Response:
     """A new analysis of the newest version, with what the one before it was told."""
     text = await read_version(request, reveal=True)
     async with request.form() as form:
-        request_id = _uuid(form.get("request_id"))
+        request_id = id_of(form)
     database = request.app.state.database
     async with database.session() as session:
         payload = await _analysis_payload(session, text)
@@ -58,13 +57,6 @@ async def _analysis_payload(session: Session, text: Version) -> dict[str, Any]:
         payload["duration"] = text.transcript.duration
     completed = next((row for row in analyses if row["status"] == "completed"), None)
     return payload | ({"corrects_job_id": str(completed["id"])} if completed else {})
-
-
-def _uuid(given: object) -> UUID:
-    try:
-        return UUID(str(given))
-    except ValueError:
-        raise HTTPException(400) from None
 
 
 routes = [Route("/jobs/{id:uuid}/analyze", analyze, name="transcript_analyze", methods=["POST"])]

@@ -7,13 +7,13 @@ analysed is the newest version.
 import json
 from uuid import uuid4
 
-from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from services.admin.access.accounts import operator_only
+from services.admin.pages.form_values import text_of, whole_number
 from services.admin.pages.media import media_problem
 from services.admin.pages.transcript_versions import Version, corrected, document_of, read_version, segments_json
 from services.admin.rendering import redirect, render
@@ -23,6 +23,7 @@ from subtitles import as_srt, as_txt, as_vtt
 
 SHOWN_LINES = 4000  # a page; three hours of talk are some 2,500
 EDITED_LINES = 200
+PARTS, VERSIONS = range(10**6), range(10**9)
 LONGEST_LINE, LONGEST_SPEAKER = 20_000, 80
 _TYPES = {"vtt": "text/vtt", "srt": "application/x-subrip", "txt": "text/plain", "json": "application/json"}
 
@@ -54,7 +55,7 @@ async def transcript_page(request: Request) -> Response:
         track=track,
         is_playable=is_playable,
         has_media=root.is_dir(),
-        edited_lines=EDITED_LINES,
+        edited_part=part * SHOWN_LINES // EDITED_LINES,
         analyses=analyses,
         split=lambda line: split_found(line, sought),
         request_id=uuid4(),
@@ -72,12 +73,14 @@ async def save(request: Request) -> Response:
     text = await read_version(request)
     part = _number(request, "part")
     async with request.form(max_fields=4 * EDITED_LINES + 20) as form:
-        version = _form_number(form, "version")
+        version = whole_number(text_of(form, "version"), VERSIONS)
         changed = {
-            number: (_text(form, f"t{number}", LONGEST_LINE), _text(form, f"s{number}", LONGEST_SPEAKER))
+            number: (text_of(form, f"t{number}", LONGEST_LINE), text_of(form, f"s{number}", LONGEST_SPEAKER))
             for number in range(part * EDITED_LINES, min((part + 1) * EDITED_LINES, len(text.segments)))
             if f"t{number}" in form
         }
+    if version is None:
+        raise HTTPException(400)
     whole = await read_version(request, reveal=True)
     segments = [corrected(segment, *changed.get(number, (None, None))) for number, segment in enumerate(whole.segments)]
     try:
@@ -156,20 +159,7 @@ def _edit_form(
 
 
 def _number(request: Request, name: str) -> int:
-    text = request.query_params.get(name, "0")
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 6 else 0
-
-
-def _form_number(form: FormData, name: str) -> int:
-    text = _text(form, name, 9)
-    if not (text.isascii() and text.isdigit()):
-        raise HTTPException(400)
-    return int(text)
-
-
-def _text(form: FormData, name: str, limit: int) -> str:
-    value = form.get(name, "")
-    return value.replace("\0", "")[:limit] if isinstance(value, str) else ""
+    return whole_number(request.query_params.get(name, ""), PARTS) or 0
 
 
 routes = [
