@@ -38,7 +38,7 @@ async def pause(call: Call) -> Answer:
 
 async def resume(call: Call) -> Answer:
     """Jobs of the type are taken again."""
-    if not await _change_type(call, "api_resume"):
+    if not await _change_type(call, "resume_job_type"):
         raise ProblemError("not_possible", f"{call.request.path_params['name']} is not paused", "GET /api/v1/job-types")
     return Answer(Outcome(outcome="resumed"))
 

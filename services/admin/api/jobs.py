@@ -12,10 +12,12 @@ from services.admin.api.authentication import check_scope
 from services.admin.api.operations import Answer, Call
 from services.admin.api.problems import ProblemError
 from services.admin.database import Row
+from services.admin.pages.job_line import attempt_number
 from sidelinja_jobs.errors import RefusedError
 from sidelinja_jobs.redaction import redact_json, redact_text
 
 _ENDED = ("completed", "error")
+_SHOWN_EVENTS = 200
 _LARGE = 128 * 1024  # characters of payload and result; more is masked beside the event loop
 
 
@@ -28,7 +30,7 @@ async def show_job(call: Call) -> Answer:
         if row is None:
             raise no_job(call.job_id)
         runs = await session.fetch_all("api_job_runs", id=call.job_id)
-        events = await session.fetch_all("api_job_events", id=call.job_id)
+        events = await session.fetch_all("job_events", id=call.job_id, limit=_SHOWN_EVENTS)
         reasons = await session.fetch_all("api_job_reasons", id=call.job_id)
     if len(row["payload"]) + len(row["result"] or "") > _LARGE:
         return Answer(await asyncio.to_thread(_whole, row, runs, events, reasons, reveal))
@@ -52,23 +54,26 @@ async def show_result(call: Call) -> Response:
 
 async def retry(call: Call) -> Answer:
     """A failed job runs anew; one that waits is due now."""
-    return await _change(call, "api_retry", id=call.job_id)
+    return Answer(Outcome(outcome=await _change(call, "retry_job")))
 
 
 async def cancel(call: Call) -> Answer:
     """A waiting job ends at once; a running one is asked to stop."""
-    return await _change(call, "api_cancel", id=call.job_id, reason=call.body.value.reason)
+    return Answer(Outcome(outcome=await _change(call, "cancel_job", reason=call.body.value.reason)))
 
 
 async def prioritise(call: Call) -> Answer:
     """A waiting job moves before or behind others."""
-    return await _change(call, "api_prioritise", id=call.job_id, priority=call.body.value.priority)
+    wanted = call.body.value.priority
+    before = await _change(call, "change_priority", priority=wanted)
+    return Answer(Outcome(outcome="unchanged" if before == wanted else "changed"))
 
 
-async def _change(call: Call, query: str, /, **parameters: object) -> Answer:
+async def _change(call: Call, query: str, /, **parameters: object) -> Any:
+    """What the function of the database answers."""
     try:
         async with call.database.acting_as(call.token.actor) as session:
-            return Answer(Outcome(outcome=await session.fetch_value(query, **parameters)))
+            return await session.fetch_value(query, id=call.job_id, **parameters)
     except RefusedError as error:
         raise ProblemError("not_possible", str(error), f"GET /jobs/{call.job_id} shows its state") from error
 
@@ -86,10 +91,9 @@ def _whole(row: Row, runs: list[Row], events: list[Row], reasons: list[Row], rev
 
 def summary(row: Row, *, reveal: bool = False) -> dict[str, Any]:
     """The fields of a job that need no further look, messages redacted."""
-    has_ended = row["status"] in _ENDED
     return row | {
-        "has_ended": has_ended,
-        "attempt": row["attempts"] + (row["status"] in ("running", "completed")),
+        "has_ended": row["status"] in _ENDED,
+        "attempt": attempt_number(row),
         "error_msg": _text(row["error_msg"], reveal),
         "progress_note": _text(row["progress_note"], reveal),
     }

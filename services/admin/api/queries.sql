@@ -33,13 +33,6 @@ select attempt, worker_id, started_at, ended_at, outcome, charged, error_class, 
  order by id desc
  limit 100
 
--- name: api_job_events
-select at, old_status::text as old_status, new_status::text as new_status, attempts, error_class, worker_id, actor
-  from job_event
- where job_id = %(id)s::uuid
- order by id desc
- limit 200
-
 -- name: api_job_reasons
 select reason, detail::text as detail
   from explain_job(%(id)s::uuid)
@@ -56,21 +49,8 @@ select wanted.id
   left join job_queue as job on job.id = wanted.id
  where job.id is null or job.status in ('completed', 'error')
 
--- name: api_retry
-select retry_job(%(id)s::uuid) as outcome
-
--- name: api_cancel
-select cancel_job(%(id)s::uuid, %(reason)s::text) as outcome
-
--- name: api_prioritise
-select case when change_priority(%(id)s::uuid, %(priority)s::smallint) = %(priority)s::smallint then 'unchanged'
-            else 'changed' end as outcome
-
 -- name: api_pause
 select pause_job_type(%(name)s::text, %(until)s::timestamptz, %(reason)s::text) as outcome
-
--- name: api_resume
-select resume_job_type(%(name)s::text) as outcome
 
 -- name: api_events
 -- Below the oldest transaction that still runs, so that none can commit an event behind the cursor. A page looks at

@@ -33,13 +33,6 @@ select attempt, worker_id, started_at, ended_at, outcome, charged, error_class, 
  order by id desc
  limit %(limit)s
 
--- name: job_events
-select id, at, old_status::text as old_status, new_status::text as new_status, attempts, error_class, worker_id, actor
-  from job_event
- where job_id = %(id)s::uuid
- order by id desc
- limit %(limit)s
-
 -- name: job_reasons
 select reason, detail
   from explain_job(%(id)s::uuid)
@@ -65,15 +58,6 @@ select id
  where id between %(lower)s::uuid and %(upper)s::uuid
  order by id
  limit 2
-
--- name: job_retry
-select retry_job(%(id)s::uuid) as outcome
-
--- name: job_cancel
-select cancel_job(%(id)s::uuid, %(reason)s::text) as outcome
-
--- name: job_priority
-select change_priority(%(id)s::uuid, %(priority)s::smallint) as before
 
 -- name: job_enqueue
 -- The payload as the text that was checked: numbers arrive as they were written.

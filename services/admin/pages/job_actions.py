@@ -28,14 +28,14 @@ MOST_PROBLEMS = 10
 
 async def retry(request: Request) -> Response:
     """Runs a failed job anew, or a waiting one now."""
-    return await _act(request, "job_retry", "jobs.job_")
+    return await _act(request, "retry_job", "jobs.job_")
 
 
 async def cancel(request: Request) -> Response:
     """Ends a waiting job, or asks a running one to stop."""
     async with request.form() as form:
         reason = text_of(form, "reason", LONGEST_REASON) or None
-    return await _act(request, "job_cancel", "jobs.job_cancel_", reason=reason)
+    return await _act(request, "cancel_job", "jobs.job_cancel_", reason=reason)
 
 
 @operator_only
@@ -54,7 +54,7 @@ async def priority(request: Request) -> Response:
         wanted = whole_number(text_of(form, "priority").strip(), SMALLINT)
     if wanted is None:
         return redirect(request, "job", id=job_id, notice="jobs.bad_priority")
-    return await _act(request, "job_priority", "jobs.job_priority", priority=wanted)
+    return await _act(request, "change_priority", "jobs.job_priority", priority=wanted)
 
 
 async def again(request: Request) -> Response:
@@ -133,7 +133,7 @@ async def _act(request: Request, query: str, prefix: str, **values: Any) -> Resp
     except RefusedError as error:
         return redirect(request, "job", id=job_id, notice="jobs.refused", values={"why": first_line(str(error), 300)})
     notice = prefix + outcome if isinstance(outcome, str) else prefix
-    told = {"before": outcome, "after": values["priority"]} if query == "job_priority" else {}
+    told = {"before": outcome, "after": values["priority"]} if query == "change_priority" else {}
     return redirect(request, "job", id=job_id, notice=notice, values=told)
 
 

@@ -130,7 +130,7 @@ async def resume(request: Request) -> Response:
     """Lets a type go on."""
     row = await _type(request)
     async with request.app.state.database.acting_as(request.state.account.name) as session:
-        was_paused = (await session.fetch_one("resume_type", job_type=row["name"]))["outcome"]
+        was_paused = await session.fetch_value("resume_job_type", name=row["name"])
     notice = "overview.resumed_notice" if was_paused else "overview.not_paused_notice"
     return redirect(request, "overview", notice=notice, values={"type": row["name"]})
 

@@ -92,9 +92,6 @@ select coalesce(sum(charged_usd), 0)::float8 as charged, count(*) as calls
 select pause_job_type(%(job_type)s::text, now() + make_interval(mins => %(minutes)s::integer), %(reason)s::text)
            as outcome
 
--- name: resume_type
-select resume_job_type(%(job_type)s::text) as outcome
-
 -- name: type_state
 select name, is_paused(job_type), paused_at,
        paused_until, pause_origin, left(pause_reason, 300) as pause_reason,

@@ -51,9 +51,6 @@ select run.id, run.status::text as status
    and run.status in ('pending', 'retry', 'running')
  where plan.name = %(name)s::text
 
--- name: run_now
-select retry_job(%(id)s::uuid) as outcome
-
 -- name: switch_schedule
 select switch_schedule(%(name)s::text, %(enabled)s) as is_changed
 

@@ -22,7 +22,7 @@ async def run_now(request: Request) -> Response:
             raise HTTPException(409, speech(request).t("schedules.none_queued"))
         if run["status"] == "running":
             return redirect(request, "schedules", notice="schedules.runs_already", values={"name": name})
-        await session.fetch_one("run_now", id=run["id"])
+        await session.fetch_one("retry_job", id=run["id"])
     return redirect(request, "schedules", notice="schedules.pulled", values={"name": name})
 
 
