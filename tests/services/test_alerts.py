@@ -3,17 +3,17 @@
 import http.client
 import json
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from demo.embedded_postgres import EmbeddedPostgres
+from demo.embedded_postgres import EmbeddedPostgres, free_port
 from services.admin.alerts import desk
 from services.admin.alerts.channels import Alert, Channel, Mail, UntoldError, channels_of
 from services.admin.alerts.desk import AlertDesk
@@ -23,9 +23,8 @@ from sidelinja_jobs.errors import SettingsError
 from sidelinja_jobs.metrics import serve_metrics
 from sidelinja_jobs.settings import DatabaseSettings, load_settings
 from tests.databases import Database
-from tests.queue.test_observability import free_port
 from tests.services.alert_receivers import SECRET, Mails, Posts
-from tests.waiting import wait_until
+from tests.waiting import stays, wait_until
 
 LATER = timedelta(minutes=4)
 
@@ -93,16 +92,27 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> CollectorRegistry:
 
 @pytest.fixture
 def posts() -> Iterator[Posts]:
-    receiver = Posts()
-    yield receiver
-    receiver.close()
+    with closing(Posts()) as receiver:
+        yield receiver
+
+
+@contextmanager
+def running(database: Database, settings: AlertSettings, **options: float) -> Iterator[Stack]:
+    stack = Stack(database, channels_of(settings, "/jobbko"), **options)
+    try:
+        yield stack
+    finally:
+        stack.close()
+
+
+def by_webhook(posts: Posts) -> AlertSettings:
+    return AlertSettings(webhook_url=posts.url, webhook_secret=SECRET)
 
 
 @pytest.fixture
 def stack(database: Database, posts: Posts) -> Iterator[Stack]:
-    stack = Stack(database, channels_of(AlertSettings(webhook_url=posts.url, webhook_secret=SECRET), "/jobbko"))
-    yield stack
-    stack.close()
+    with running(database, by_webhook(posts)) as stack:
+        yield stack
 
 
 def test_an_alert_is_told_once_and_so_is_its_end(stack: Stack, posts: Posts, database: Database) -> None:
@@ -112,7 +122,7 @@ def test_an_alert_is_told_once_and_so_is_its_end(stack: Stack, posts: Posts, dat
     stack.post(alert(job_type="stats_parse", ends_in=timedelta(seconds=-1)))
     wait_until(lambda: len(posts.taken) == 2)
     stack.post(alert(job_type="stats_parse", ends_in=timedelta(seconds=-1)))
-    time.sleep(0.5)  # what must not come cannot be waited for
+    stays(lambda: len(posts.taken) == 2, 0.5)
 
     firing, over = posts.taken
     assert (firing["type"], over["type"]) == ("no.sidelinja.alert.firing", "no.sidelinja.alert.over")
@@ -142,16 +152,9 @@ def test_what_the_receiver_does_not_take_is_told_later(stack: Stack, posts: Post
 
 
 def test_an_alert_that_goes_on_is_told_again_after_a_while(database: Database, posts: Posts) -> None:
-    stack = Stack(
-        database,
-        channels_of(AlertSettings(webhook_url=posts.url, webhook_secret=SECRET), "/jobbko"),
-        repeat_seconds=0.5,
-    )
-    try:
+    with running(database, by_webhook(posts), repeat_seconds=0.5) as stack:
         stack.post(alert())
         wait_until(lambda: len(posts.taken) >= 3)
-    finally:
-        stack.close()
 
 
 def test_nothing_more_heard_is_taken_for_the_end(stack: Stack, posts: Posts) -> None:
@@ -211,9 +214,8 @@ def test_while_the_database_is_away_prometheus_is_asked_to_try_again(
 @pytest.fixture
 def own_stack(own_database: Database, posts: Posts) -> Iterator[Stack]:
     """On a server that a test may stop."""
-    stack = Stack(own_database, channels_of(AlertSettings(webhook_url=posts.url, webhook_secret=SECRET), "/jobbko"))
-    yield stack
-    stack.close()
+    with running(own_database, by_webhook(posts)) as stack:
+        yield stack
 
 
 def test_without_the_database_an_alert_is_told_all_the_same_and_once(
@@ -275,13 +277,9 @@ def test_mail_tells_all_alerts_of_a_moment_at_once(database: Database) -> None:
         mail_to="vakt@example.no, reserve@example.no", mail_from="jobbko@example.no", smtp_host="127.0.0.1",
         smtp_port=mails.port, smtp_security="none",
     )  # fmt: skip
-    stack = Stack(database, channels_of(settings, "/jobbko"))
-    try:
+    with closing(mails), running(database, settings) as stack:
         stack.post(alert(job_type="a"), alert("DiskNearlyFull"))
         (mail,) = wait_until(lambda: mails.taken, 10)
-    finally:
-        stack.close()
-        mails.close()
 
     assert "To: vakt@example.no, reserve@example.no" in mail
     assert "(+1)" in mail
