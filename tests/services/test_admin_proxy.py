@@ -4,7 +4,6 @@ and an event stream that nobody holds back. The Caddyfile is the documentation's
 
 import contextlib
 import re
-import socket
 import ssl
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from demo.embedded_postgres import ending_with_parent
+from demo.embedded_postgres import ending_with_parent, free_port
 from tests.databases import ROOT, Database
 from tests.services.admin_site import OPERATOR, PASSWORD, AdminSite, admin_site_with
 from tests.waiting import wait_until
@@ -32,13 +31,6 @@ OPTIONS = """
     http_port {other}
 }}
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager

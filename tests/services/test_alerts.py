@@ -18,10 +18,9 @@ from services.admin.alerts import desk
 from services.admin.alerts.channels import Alert, Channel, Mail, UntoldError, channels_of
 from services.admin.alerts.desk import AlertDesk
 from services.admin.alerts.receiver import LONGEST_BODY, PATH, receiving
-from services.admin.alerts.settings import AlertSettings, check_alert_settings
-from sidelinja_jobs.errors import SettingsError
+from services.admin.alerts.settings import AlertSettings
 from sidelinja_jobs.metrics import serve_metrics
-from sidelinja_jobs.settings import DatabaseSettings, load_settings
+from sidelinja_jobs.settings import DatabaseSettings
 from tests.databases import Database
 from tests.services.alert_receivers import SECRET, Mails, Posts
 from tests.waiting import stays, wait_until
@@ -297,12 +296,3 @@ def test_a_mail_server_that_is_down_is_told_without_the_password() -> None:
     with pytest.raises(UntoldError, match=r"127\.0\.0\.1 did not take the mail") as caught:
         Mail(settings).tell([Alert("f", "A", "warning", {}, "s", "n", now, now, True, 0)])
     assert "hemmelig" not in str(caught.value)
-
-
-def test_settings_that_cannot_work_are_named_together() -> None:
-    environ = {"ALERT_WEBHOOK_URL": "http://example.no/x", "ALERT_MAIL_TO": "nobody"}
-    with pytest.raises(SettingsError) as caught:
-        check_alert_settings(load_settings(AlertSettings, environ), allow_http=False)
-
-    for word in ("ALERT_WEBHOOK_URL is plain http", "ALERT_MAIL_FROM and ALERT_SMTP_HOST", "'nobody'"):
-        assert word in str(caught.value)

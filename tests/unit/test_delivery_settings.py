@@ -1,7 +1,8 @@
-"""Settings of the forwarder: what is allowed, and what is said of what is not."""
+"""Settings of the forwarder and of its alerts: what is allowed, and what is said of what is not."""
 
 import pytest
 
+from services.admin.alerts.settings import AlertSettings, check_alert_settings
 from services.admin.delivery.settings import DeliverySettings, check_settings, is_near, origin
 from sidelinja_jobs.errors import SettingsError
 from sidelinja_jobs.settings import load_settings
@@ -63,3 +64,12 @@ def test_without_a_url_there_is_no_sink() -> None:
 def test_only_the_origin_of_an_address_is_shown() -> None:
     assert origin("https://hooks.example:8443/T000/secret?key=1") == "https://hooks.example:8443"
     assert not is_near("example.net")
+
+
+def test_settings_of_alerts_that_cannot_work_are_named_together() -> None:
+    environ = {"ALERT_WEBHOOK_URL": "http://example.no/x", "ALERT_MAIL_TO": "nobody"}
+    with pytest.raises(SettingsError) as caught:
+        check_alert_settings(load_settings(AlertSettings, environ), allow_http=False)
+
+    for word in ("ALERT_WEBHOOK_URL is plain http", "ALERT_MAIL_FROM and ALERT_SMTP_HOST", "'nobody'"):
+        assert word in str(caught.value)
