@@ -30,9 +30,11 @@ password: ROLE = admin
 password:  ## show the password of the admin view's account `admin` (ROLE=jobbko_operator, …: that role's)
 	@$(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets show "$(ROLE)"
 
+# A line with $(MAKE) is run by `make -n`, too, so it holds nothing else.
 new-password:  ## give a role a new password and restart the service that uses it (ROLE=worker_whisper, …)
 	@$(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets renew "$(ROLE)"
-	@$(if $(filter postgres,$(ROLE)),$(MAKE) reset-password,$(COMPOSE) run --rm --no-deps -T migrate)
+	@$(if $(filter postgres,$(ROLE)),$(MAKE) reset-password)
+	@$(if $(filter postgres,$(ROLE)),,$(COMPOSE) run --rm --no-deps -T migrate)
 	@$(if $(filter worker_%,$(ROLE)),$(COMPOSE) restart --no-deps $(patsubst worker_%,%,$(ROLE)))
 	@$(if $(filter admin jobbko_admin,$(ROLE)),$(COMPOSE) restart --no-deps admin)
 

@@ -84,22 +84,18 @@ def test_test_is_there(test: str) -> None:
     assert has_test(test)
 
 
-@pytest.fixture
-def no_docker(tmp_path: Path) -> dict[str, str]:
-    """An environment in which docker does nothing: even a dry run does the lines that name $(MAKE)."""
-    (tmp_path / "docker").write_text("#!/bin/sh\n")
-    (tmp_path / "docker").chmod(0o755)
-    return {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
-
-
 @pytest.mark.parametrize("command", MAKE)
-def test_make_knows_the_target_and_its_variables(command: str, no_docker: dict[str, str]) -> None:
-    """A dry run: every target is there and all of its recipe can be read."""
+def test_make_knows_the_target_and_its_variables(command: str, tmp_path: Path) -> None:
+    """A dry run: every target is there, all of its recipe can be read, and nothing of it is done."""
     words = [word.replace("…", "name") for word in Command("", command).words]
+    (tmp_path / "docker").write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/done\n')
+    (tmp_path / "docker").chmod(0o755)
+    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     dry = subprocess.run(
-        [*words[:1], "-n", *words[1:]], cwd=ROOT, env=no_docker, capture_output=True, text=True, timeout=30
+        [*words[:1], "-n", *words[1:]], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=30
     )
     assert dry.returncode == 0, dry.stderr
+    assert not (tmp_path / "done").exists(), "make does lines with $(MAKE) in a dry run, too"
     makefiles = (ROOT / "Makefile").read_text() + (ROOT / "containers.mk").read_text()
     for variable in (word.partition("=")[0] for word in words if "=" in word):
         assert re.search(rf"(\$[({{]|\$\$\{{?|\(call given,){variable}\b", makefiles), variable
