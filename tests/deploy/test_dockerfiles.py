@@ -56,6 +56,12 @@ def test_packages_come_by_their_hashes_and_nothing_else_comes(path: Path) -> Non
         assert not any(word == "ADD" for word, _ in stage)
 
 
+def test_packages_are_installed_in_the_same_way_everywhere() -> None:
+    """Plain Dockerfiles cannot share a stage between images, so each has these lines."""
+    installs = {str(stages(path)["deps"][:2]).replace(f"services/{path.parent.name}/", "") for path in DOCKERFILES}
+    assert len(installs) == 1
+
+
 @EVERY
 def test_image_runs_as_a_number_without_a_shell(path: Path) -> None:
     final = [step for name, stage in stages(path).items() if not name.endswith("deps") for step in stage]
