@@ -74,7 +74,8 @@ imports: venv  ## import contracts
 
 check: lint type imports  ## lint, types and import contracts
 
-test: check lock-check  ## everything: checks, lock files and all tests (ARGS="-k claim" narrows)
+test: venv  ## everything: checks, lock files and all tests (ARGS="-k claim" narrows)
+	@$(MAKE) --jobs check lock-check
 	@$(PYTEST) $(AT_ONCE) $(ARGS)
 
 test-fast: venv  ## tests without containers, services and the demo
