@@ -101,6 +101,22 @@ def shown_ids(page: str) -> list[UUID]:
     return [UUID(found) for found in re.findall(r'<tr id="j([0-9a-f-]{36})"', page)]
 
 
+def links(page: str) -> list[str]:
+    """Where a page leads to on this site, to be read, sent or listened to."""
+    return [html.unescape(link) for link in re.findall(r'(?:href|src|action|data-live-url)="([^"#]+)', page)]
+
+
+def next_path(page: str) -> str | None:
+    """Where the next page of a list is, None on the last one."""
+    found = re.search(r'rel="next" href="([^"]+)"', page)
+    return html.unescape(found[1]) if found else None
+
+
+def as_of(page: str) -> str:
+    """The moment of which a question asks, to be sent with the answer."""
+    return page.partition('name="as_of" value="')[2].partition('"')[0]
+
+
 def form(**values: object) -> dict[str, str]:
     """What a page's form sends."""
     return {"request_id": str(uuid4())} | {name: str(value) for name, value in values.items()}

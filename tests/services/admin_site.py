@@ -6,18 +6,22 @@ logged in as the operator. Sessions are opened in the database, since a login co
 """
 
 import asyncio
+import base64
 import contextlib
+import dataclasses
 import hashlib
 import secrets
 import shutil
 import tempfile
 import threading
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from services.admin.access.digests import digest
 from services.admin.app import create_app
 from services.admin.database import Database as AdminDatabase
 from services.admin.server import AdminServer
@@ -36,8 +40,6 @@ CHROMIUM = ("--no-sandbox", "--host-resolver-rules=MAP *.lan 127.0.0.1")
 
 def cheap_hash(password: str) -> str:
     """A hash of the form that the view makes, at a 16,000th of the cost."""
-    import base64
-
     key = hashlib.scrypt(password.encode(), salt=bytes(16), n=16, r=8, p=1, dklen=32)
     return CHEAP_HASH + base64.b64encode(key).decode()
 
@@ -68,8 +70,7 @@ class AdminSite:
 
     def start(self, port: int = 0, **options: Any) -> None:
         """Starts the server, in a thread of its own; `port` for one that is started again."""
-        if port:
-            self.settings = read_settings(self._environ() | {"ADMIN_PORT": str(port)})
+        self.settings = dataclasses.replace(self.settings, port=port)
         started = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, args=(started, options), name="admin-site", daemon=True)
@@ -95,26 +96,25 @@ class AdminSite:
         self._clients.append(client)
         return client
 
-    @property
+    @cached_property
     def operator(self) -> httpx.Client:
         """A client that may do everything."""
-        return self._once("_operator", OPERATOR)
+        return self.client(OPERATOR)
 
-    @property
+    @cached_property
     def viewer(self) -> httpx.Client:
         """A client that may look."""
-        return self._once("_viewer", VIEWER)
+        return self.client(VIEWER)
 
-    @property
+    @cached_property
     def nobody(self) -> httpx.Client:
         """A client without a session."""
-        return self._once("_nobody", None)
+        return self.client()
 
     def token(self, account: str) -> str:
         """The cookie of a new session."""
         token = secrets.token_urlsafe(32)
-        digest = hashlib.sha256(token.encode()).digest()
-        self.database.rows("select open_session(%s, %s, '1 hour', '1 hour')", account, digest)
+        self.database.rows("select open_session(%s, %s, '1 hour', '1 hour')", account, digest(token))
         return token
 
     def log_in(self, client: httpx.Client, name: str = OPERATOR, password: str = PASSWORD) -> httpx.Response:
@@ -127,12 +127,6 @@ class AdminSite:
         if self._thread.is_alive():
             self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _once(self, attribute: str, account: str | None) -> httpx.Client:
-        if not hasattr(self, attribute):
-            setattr(self, attribute, self.client(account))
-        client: httpx.Client = getattr(self, attribute)
-        return client
 
     def _is_up(self, started: threading.Event) -> bool:
         return started.is_set() and self.server.started
@@ -149,16 +143,6 @@ class AdminSite:
             asyncio.run(serve())
         except BaseException as error:
             self._failure = error
-
-    def _environ(self) -> dict[str, str]:
-        import dataclasses
-
-        values = {}
-        for field in dataclasses.fields(self.settings):
-            value = getattr(self.settings, field.name)
-            if value is not None and value != "":
-                values[field.metadata["env"]] = str(value)
-        return values
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import pytest
 from starlette.routing import Route
 
 from tests.databases import Database
+from tests.services.admin_jobs import links
 from tests.services.admin_site import OPERATOR, PASSWORD, VIEWER, AdminSite, admin_site_with
 
 OWN_TOKENS = ("/api/", "/feeds/")
@@ -154,8 +155,7 @@ def test_what_a_proxy_serves_below_a_path_stays_below_it(database: Database) -> 
         for client in (kept, stripped):
             page = client.get("/")
             assert page.status_code == 200
-            links = re.findall(r'(?:href|src|action|data-live-url)="([^"#]+)', page.text)
-            assert [link for link in links if not link.startswith("/jobbko/")] == []
+            assert [link for link in links(page.text) if not link.startswith("/jobbko/")] == []
         assert site.nobody.get("/workers").headers["location"] == "/jobbko/login?next=/workers"
         entered = site.log_in(site.nobody)
         assert (entered.status_code, entered.headers["location"]) == (303, "/jobbko/")

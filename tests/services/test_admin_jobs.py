@@ -3,7 +3,7 @@
 import csv
 import io
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 from uuid import UUID
 
 import pytest
@@ -12,8 +12,8 @@ from psycopg.types.json import Jsonb
 from services.admin.pages import job_source
 from sidelinja_jobs.redaction import MASK
 from tests.databases import Database
-from tests.services.admin_jobs import failed, said, shown_ids
-from tests.services.admin_site import AdminSite
+from tests.services.admin_jobs import RESULTS, completed, failed, links, next_path, said, shown_ids
+from tests.services.admin_site import AdminSite, admin_site_with
 
 
 def listed(site: AdminSite, **query: Any) -> list[UUID]:
@@ -80,13 +80,7 @@ def test_pages_hold_every_job_once_while_others_arrive(admin_site: AdminSite) ->
         path = next_path(page)
 
     assert len(seen) == len(set(seen))
-    assert jobs == {job for job in seen if database.job(job)["created_at"].year == 2026 and job in jobs}
-
-
-def next_path(page: str) -> str | None:
-    if 'rel="next"' not in page:
-        return None
-    return page.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&")
+    assert jobs <= set(seen)
 
 
 def test_a_search_says_how_far_it_has_read_and_goes_on_from_there(
@@ -212,11 +206,10 @@ def test_groups_of_errors_count_what_is_of_one_kind(admin_site: AdminSite) -> No
     assert "test_job, other_job" in words
     assert f"newest {str(newest)[:8]}" in words
     assert "hunter" not in page
-    link = page.split("Show the 4")[0].split('href="')[-1].split('"')[0].replace("&amp;", "&")
+    link = links(page.split("Show the 4")[0])[-1]
     assert len(shown_ids(admin_site.operator.get(link).text)) == 4
-    assert "3 failed jobs" in said(admin_site.operator.get("/errors?type=test_job").text).replace(
-        "4 failed", "3 failed"
-    )
+    assert "4 failed jobs in 2 groups" in said(admin_site.operator.get("/errors?type=test_job").text)
+    assert "One failed job in 1 groups" in said(admin_site.operator.get("/errors?type=other_job").text)
 
 
 def test_a_viewer_sees_no_form_that_changes_anything(admin_site: AdminSite, database: Database) -> None:
@@ -237,22 +230,16 @@ def test_a_viewer_sees_no_form_that_changes_anything(admin_site: AdminSite, data
 
 
 def test_links_keep_the_prefix_of_a_proxy(database: Database) -> None:
-    from tests.services.admin_site import admin_site_with
-
     job = failed(database, "x")
     with admin_site_with(database, ADMIN_ROOT_PATH="/jobbko") as site:
         for path in ("/jobs", "/errors", f"/jobs/{job}", "/enqueue", "/jobs/all?action=retry&status=error"):
-            page = site.operator.get(path).text
-            found = [part.split('"')[0] for part in page.split('href="')[1:] + page.split('action="')[1:]]
-            assert [link for link in found if urlsplit(link).path and not link.startswith("/jobbko/")] == []
+            found = links(site.operator.get(path).text)
+            assert [link for link in found if not link.startswith("/jobbko/")] == []
         back = site.operator.post("/jobs/ticked", data={"job": str(job), "action": "retry", "back": "/jobbko/jobs?q=x"})
         assert back.headers["location"] == "/jobbko/jobs?q=x"
 
 
 def test_every_page_speaks_norwegian_too(database: Database) -> None:
-    from tests.services.admin_jobs import RESULTS, completed
-    from tests.services.admin_site import admin_site_with
-
     jobs = [completed(database, name, result) for name, result in RESULTS.items()]
     jobs += [failed(database, "x"), database.enqueue(), database.enqueue(status="running", progress=0.5)]
     pages = ["/jobs", "/jobs?since=x&q=a", "/errors", "/enqueue", "/enqueue/test_job"]

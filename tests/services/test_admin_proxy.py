@@ -16,6 +16,7 @@ import pytest
 
 from demo.embedded_postgres import ending_with_parent, free_port
 from tests.databases import ROOT, Database
+from tests.services.admin_jobs import links
 from tests.services.admin_site import OPERATOR, PASSWORD, AdminSite, admin_site_with
 from tests.waiting import wait_until
 
@@ -80,8 +81,7 @@ def act(client: httpx.Client, prefix: str) -> None:
     assert paused.headers["location"] == f"{prefix}/"
     page = client.get(f"{prefix}/", headers=signed)
     assert "Paused by an operator" in page.text
-    links = set(re.findall(r'(?:href|src|action|data-live-url)="([^"#]+)', page.text))
-    assert [link for link in links if not link.startswith(f"{prefix}/")] == []
+    assert [link for link in links(page.text) if not link.startswith(f"{prefix}/")] == []
     assert client.get(f"{prefix}/static/style.css", headers=signed).status_code == 200
     started = time.monotonic()
     with client.stream("GET", f"{prefix}/live", headers=signed | {"Accept-Encoding": "gzip"}) as stream:

@@ -1,5 +1,6 @@
 """The process of the admin view: when it refuses to start, how it ends, and what it weighs."""
 
+import asyncio
 import os
 import re
 import signal
@@ -20,9 +21,8 @@ from tests.databases import ROOT, Database
 from tests.waiting import wait_until
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - what a container listens on
-IDLE_BYTES = (
-    90 * 1024 * 1024
-)  # 76 MiB when measured here, with packages that the image has not; a bound against a careless import
+# 76 MiB when measured here, with packages that the image has not; a bound against a careless import.
+IDLE_BYTES = 90 * 1024 * 1024
 
 
 class Process:
@@ -121,10 +121,6 @@ def test_the_account_admin_follows_the_password_of_the_settings(database: Databa
         settings = read_settings(
             {"DATABASE_URL": database.dsn("admin"), "ADMIN_HOST": EVERYWHERE, "ADMIN_PASSWORD": password}
         )
-        return anyio_run(settings)
-
-    def anyio_run(settings: admin.AdminSettings) -> bool:
-        import asyncio
 
         async def look() -> bool:
             view = admin.Database(settings)

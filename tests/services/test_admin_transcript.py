@@ -4,8 +4,10 @@ import shutil
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 
+from services.openrouter.payload import AnalyzePayload
 from tests.databases import ROOT, Database
 from tests.services.admin_jobs import ANALYSIS, TRANSCRIPT, completed, form, said
 from tests.services.admin_site import AdminSite
@@ -87,10 +89,6 @@ def test_a_correction_is_kept_beside_the_result_and_analysed(
 
 
 def test_what_is_analysed_again_is_a_payload_that_the_worker_takes(admin_site: AdminSite, transcript: UUID) -> None:
-    import msgspec
-
-    from services.openrouter.payload import AnalyzePayload
-
     for changes in ({}, {"t0": "Hei."}):
         if changes:
             admin_site.operator.post(f"/jobs/{transcript}/transcript/edit", data={"version": "0"} | changes)
