@@ -74,7 +74,7 @@ def _run_worker(database: Database, folder: Path, file: Path) -> Figures:
     wall = time.monotonic() - started
     result = database.job(job_id)
     if result["status"] != "completed":
-        raise RuntimeError(f"the run ended with {result['last_error']}")
+        raise RuntimeError(f"the run ended with {result['error_msg']}")
     figures = {
         "cpu": _spent([psutil.Process(process.pid)]) - before,
         "server_cpu": _spent(_servers()) - server_before,

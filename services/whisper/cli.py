@@ -3,19 +3,18 @@
 They run where the command line is, without the worker's packages, so nothing else of this service is imported.
 """
 
-import contextlib
+import functools
 import json
 import posixpath
 import sys
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 from psycopg.types.json import Jsonb
 
-from sidelinja_jobs.cli.connection import connect, told_failures
+from sidelinja_jobs.cli.connection import rows_of
 from sidelinja_jobs.cli.documents import JSON_OPTION, print_document
 from sidelinja_jobs.cli.enqueueing import SMALLINT, enqueue
 from sidelinja_jobs.cli.exits import NotFoundError, RefusedError
@@ -24,6 +23,7 @@ from sidelinja_jobs.cli.tables import Cell, Column, print_table
 from sidelinja_jobs.queries import load_queries
 
 _SQL = load_queries(Path(__file__).with_name("cli.sql"))
+_rows = functools.partial(rows_of, _SQL)
 _JOB_TYPE = "whisper_transcribe"
 _LOW_PRIORITY = -10
 _SHOWN_PATHS = 10
@@ -36,30 +36,6 @@ _COLUMNS = (
 )
 
 Row = dict[str, Any]
-
-
-class Statements:
-    """A connection that answers in rows; the database's refusals are told in words."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    def rows(self, statement: str, /, **parameters: object) -> list[Row]:
-        with told_failures():
-            rows: list[Row] = self._connection.execute(_SQL[statement], parameters).fetchall()
-            return rows
-
-    @contextlib.contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
-        with told_failures(), self._connection.transaction():
-            yield
-
-
-@contextlib.contextmanager
-def open_statements() -> Iterator[Statements]:
-    """The database that DATABASE_URL names."""
-    with contextlib.closing(connect()) as connection:
-        yield Statements(connection)
 
 
 @click.command()
@@ -104,20 +80,18 @@ def retranscribe(
     """
     if (folder is None) == (show is None):
         raise RefusedError("it is not said which files", "give a FOLDER of the media folder, or --show NAME")
-    with open_statements() as database:
-        if show is not None and show not in {row["name"] for row in database.rows("list_shows")}:
-            raise NotFoundError(f"there is no show {show!r}", "jobs shows list")
-        below = None if folder is None else posixpath.normpath(folder)
-        found = database.rows("transcribed", folder=below, show=show)
-        outcomes: Counter[str] = Counter()
-        if yes:
-            with database.all_or_nothing():
-                for row in found:
-                    payload = Jsonb(_again(row["payload"], analyze=analyze, force=force))
-                    (told,) = database.rows("enqueue_again", payload=payload, path=row["path"], priority=priority)
-                    outcomes[told["outcome"]] += 1
+    if show is not None and show not in {row["name"] for row in _rows("list_shows")}:
+        raise NotFoundError(f"there is no show {show!r}", "jobs shows list")
+    below = None if folder is None else posixpath.normpath(folder)
+    found = _rows("transcribed", folder=below, show=show)
+    outcomes: dict[str, int] = {}
+    if yes:
+        payloads = [Jsonb(_again(row["payload"], analyze=analyze, force=force)) for row in found]
+        paths = [row["path"] for row in found]
+        told = _rows("enqueue_again", payloads=payloads, paths=paths, priority=priority)
+        outcomes = {row["outcome"]: row["jobs"] for row in told}
     if as_json:
-        print_document({"paths": [row["path"] for row in found], "enqueued": dict(outcomes) if yes else None})
+        print_document({"paths": [row["path"] for row in found], "enqueued": outcomes if yes else None})
     else:
         _tell(found, outcomes, done=yes)
 
@@ -134,8 +108,7 @@ def shows() -> None:
 @JSON_OPTION
 def list_shows(as_json: bool) -> None:
     """List the shows."""
-    with open_statements() as database:
-        rows = database.rows("list_shows")
+    rows = _rows("list_shows")
     if as_json:
         print_document(rows)
     elif rows:
@@ -158,8 +131,7 @@ def set_show(*, name: str, hotwords: tuple[str, ...], folder: str | None, as_jso
     """
     words = [word for word in hotwords if word] if hotwords else None
     where = posixpath.normpath(folder) if folder else folder
-    with open_statements() as database:
-        (row,) = database.rows("set_show", name=name, hotwords=words, folder=where, **texts)
+    (row,) = _rows("set_show", name=name, hotwords=words, folder=where, **texts)
     if as_json:
         print_document(row)
     else:
@@ -170,9 +142,8 @@ def set_show(*, name: str, hotwords: tuple[str, ...], folder: str | None, as_jso
 @click.argument("name")
 def remove_show(name: str) -> None:
     """Remove a show; its transcripts stay."""
-    with open_statements() as database:
-        if not database.rows("remove_show", name=name):
-            raise NotFoundError(f"there is no show {name!r}", "jobs shows list")
+    if not _rows("remove_show", name=name):
+        raise NotFoundError(f"there is no show {name!r}", "jobs shows list")
     click.echo(f"{name} is removed")
 
 
@@ -183,13 +154,14 @@ def _again(payload: Row, *, analyze: bool, force: bool) -> Row:
     return kept | ({"force": True} if force else {})
 
 
-def _tell(found: list[Row], outcomes: Counter[str], *, done: bool) -> None:
+def _tell(found: list[Row], outcomes: Mapping[str, int], *, done: bool) -> None:
     files = f"{len(found)} {'file' if len(found) == 1 else 'files'}"
     if not found:
         click.echo("jobs: no file there was transcribed before: nothing to do", err=True)
     elif done:
-        waiting = outcomes.total() - outcomes["created"]
-        click.echo(f"{outcomes['created']} of {files} enqueued" + (f", {waiting} waited already" if waiting else ""))
+        created = outcomes.get("created", 0)
+        waiting = len(found) - created
+        click.echo(f"{created} of {files} enqueued" + (f", {waiting} waited already" if waiting else ""))
     else:
         for row in found[:_SHOWN_PATHS]:
             click.echo(row["path"])

@@ -36,6 +36,9 @@ select done.path, done.payload
  order by done.path
 
 -- name: enqueue_again
-select outcome
-  from enqueue_job('whisper_transcribe', %(payload)s, %(priority)s, now(), 3::smallint,
-                   'retranscribe:' || case when length(%(path)s) <= 400 then %(path)s else md5(%(path)s) end)
+-- All or none.
+select told.outcome, count(*) as jobs
+  from unnest(%(payloads)s::jsonb[], %(paths)s::text[]) as again (payload, path),
+       enqueue_job('whisper_transcribe', again.payload, %(priority)s, now(), 3::smallint,
+                   'retranscribe:' || case when length(path) <= 400 then path else md5(path) end) as told
+ group by told.outcome

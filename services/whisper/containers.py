@@ -21,6 +21,7 @@ FORMATS = (
 RAW = {"aac", "ac3", "eac3"}
 MP3_HEADERS = (b"Xing", b"Info", b"VBRI")  # in the first frame, where the encoder wrote one
 FIRST_FRAME_BYTES = 4096
+# A reader that fails again and again without giving a packet in between has nothing more to give.
 FAILURES_IN_A_ROW = 100
 
 

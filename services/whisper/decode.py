@@ -20,13 +20,11 @@ from av.container import InputContainer
 from av.packet import Packet
 from numpy.typing import NDArray
 
-from services.whisper.containers import container_seconds, open_container
+from services.whisper.containers import FAILURES_IN_A_ROW, container_seconds, open_container
 from services.whisper.messages import SAMPLE_RATE
 from sidelinja_jobs import PermanentError
 from sidelinja_jobs.volumes import MediumError
 
-# A reader that fails again and again without giving a packet in between has nothing more to give.
-READ_FAILURES_IN_A_ROW = 100
 SAMPLES_AT_A_TIME = 65_536
 JOINED_PART_SECONDS = 0.5
 BLOCK_BYTES = 1 << 20
@@ -120,7 +118,7 @@ class AudioReader:
 
     def _packets(self) -> Iterator["Packet[AudioStream]"]:
         failures, is_checked = 0, False
-        while failures < READ_FAILURES_IN_A_ROW:
+        while failures < FAILURES_IN_A_ROW:
             try:
                 for packet in self._container.demux(self._stream):
                     failures = 0

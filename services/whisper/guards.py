@@ -88,9 +88,7 @@ def reason_to_drop(row: Row, before: Sequence[Row], frame: Frame) -> str | None:
 
 def is_silence(row: Row) -> bool:
     """The model itself hears nobody, and is not sure of the words either."""
-    return (
-        _number(row, "no_speech_prob") > SILENT_NO_SPEECH and _number(row, "avg_logprob", unknown=0.0) < SILENT_LOGPROB
-    )
+    return _number(row, "no_speech_prob") > SILENT_NO_SPEECH and _number(row, "avg_logprob") < SILENT_LOGPROB
 
 
 def is_loop(words: Sequence[str], *, is_sure: bool = False) -> bool:
@@ -186,14 +184,11 @@ def _between(row: Row, frame: Frame) -> Row:
 
 
 def _is_sure(row: Row) -> bool:
-    return (
-        _number(row, "no_speech_prob") <= SURE_NO_SPEECH and _number(row, "avg_logprob", unknown=0.0) >= SILENT_LOGPROB
-    )
+    return _number(row, "no_speech_prob") <= SURE_NO_SPEECH and _number(row, "avg_logprob") >= SILENT_LOGPROB
 
 
-def _number(row: Row, name: str, unknown: float = 0.0) -> float:
-    value = row.get(name)
-    return unknown if value is None else float(value)
+def _number(row: Row, name: str) -> float:
+    return float(row.get(name) or 0.0)
 
 
 def _as_dropped(row: Row, reason: str) -> Row:

@@ -18,13 +18,14 @@ from services.whisper.metrics import TranscriptionMetrics
 from services.whisper.model import ModelFolder
 from services.whisper.outputs import Destination, destinations, places, write_outputs
 from services.whisper.payload import DETECT, WhisperPayload
+from services.whisper.progress import ALMOST_DONE
 from services.whisper.resume import package_versions, settings_hash
 from services.whisper.reuse import find_transcript, outdated
 from services.whisper.settings import WhisperSettings
 from services.whisper.shows import Speech, speech_of
-from services.whisper.tracks import OpenTrack, TotalTiming, TrackContext, first_path, open_tracks
+from services.whisper.tracks import OpenTrack, Timing, TrackContext, first_path, open_tracks
 from services.whisper.transcript import Origin, Row, Voice, build_conversation, build_transcript, without_words
-from services.whisper.transcription import ALMOST_DONE, Transcription
+from services.whisper.transcription import Transcription
 from sidelinja_jobs import ChildError, Context, Job, SettingsError, enqueue
 from sidelinja_jobs.volumes import VolumeWatch
 
@@ -78,7 +79,7 @@ class Transcriber:
             self._engine.between_jobs()
 
     def _handle(self, job: Job[WhisperPayload], ctx: Context) -> Row:
-        payload, timing = job.payload, TotalTiming(job)
+        payload, timing = job.payload, Timing(job)
         speech = speech_of(payload, ctx)
         request = self._request(payload, speech)
         settings = settings_hash(request, self._model.sha256, self._engine.arithmetic)
@@ -152,7 +153,7 @@ class Transcriber:
     ) -> tuple[Row, list[Transcription]]:
         done: list[Transcription] = []
         for track in tracks:
-            transcription = Transcription(job, TrackContext(ctx, track, tracks, settings), self._metrics)
+            transcription = Transcription(TrackContext(ctx, track, tracks, settings), self._metrics)
             transcription.take_over(track.key(settings))
             request = self._engine_request(track.source, speech, transcription)
             report = self._engine.run(request, transcription, attempt=job.attempt, lenient=job.payload.lenient)

@@ -9,10 +9,11 @@ from services.whisper.languages import LANGUAGES
 OutputKind = Literal["vtt", "srt", "txt", "json", "podcast_json"]
 OUTPUT_KINDS: tuple[OutputKind, ...] = ("vtt", "srt", "txt", "json", "podcast_json")
 DETECT = "auto"
+LONGEST_PATH = 1024  # characters
 FEWEST_TRACKS, MOST_TRACKS = 2, 16
 
 AudioPath = Annotated[
-    str, msgspec.Meta(min_length=1, max_length=1024, description="an audio file, relative to MEDIA_ROOT")
+    str, msgspec.Meta(min_length=1, max_length=LONGEST_PATH, description="an audio file, relative to MEDIA_ROOT")
 ]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from services.whisper.media import Source, open_source
-from services.whisper.messages import SAMPLE_RATE
+from services.whisper.messages import SAMPLE_RATE, UnitResult
 from services.whisper.payload import WhisperPayload
 from services.whisper.resume import resume_key
 from services.whisper.transcription import Transcription
@@ -86,8 +86,8 @@ class TrackContext:
             self._ctx.drop_checkpoints()
 
 
-class TotalTiming:
-    """Seconds by kind of work, over all tracks of one run."""
+class Timing:
+    """Seconds by kind of work, of one run over all its tracks."""
 
     def __init__(self, job: Job[Any]) -> None:
         waited = (datetime.now(UTC) - max(job.created_at, job.scheduled_for)).total_seconds()
@@ -100,21 +100,19 @@ class TotalTiming:
         self._hashed = time.monotonic()
 
     def total(self, done: Sequence[Transcription]) -> dict[str, float | int]:
-        """The timings of the tracks put together; those of the whole run are counted here."""
+        """What goes into the result; `done` is empty where a transcript was found. Units also of earlier runs."""
         wall = time.monotonic() - self._started
-        timings = [transcription.timing() for transcription in done]
-        total: dict[str, float | int] = {"units": 0, "resumed_units": 0}
-        for timing in timings:
-            for name, value in timing.items():
-                total[name] = round(total.get(name, 0) + value, 3)
-        own = [unit for each in done for unit in each.units[each.resumed :]]
+        own = [unit for each in done for unit in each.own_units]
         audio = sum(unit.end_sample - unit.start_sample for unit in own) / SAMPLE_RATE
+        kinds = UnitResult.SPENT if done else ()
         return {
-            **total,
             "queue_s": self._queue_seconds,
             "hash_s": round(self._hashed - self._started, 3),
+            **{kind: round(sum(unit.seconds_spent[kind] for unit in own), 3) for kind in kinds},
             "wall_s": round(wall, 3),
             "rtf": round(audio / wall, 2),
+            "units": sum(len(each.units) for each in done),
+            "resumed_units": sum(each.resumed for each in done),
         }
 
 

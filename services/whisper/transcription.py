@@ -1,17 +1,13 @@
 """One run of one job, seen from the worker: units come in, checkpoints and progress go out."""
 
-import time
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from services.whisper.deaths import Deaths, begin_record, deaths_on, end_record
 from services.whisper.messages import SAMPLE_RATE, UnitProgress, UnitResult, UnitStarted, seconds
 from services.whisper.metrics import TranscriptionMetrics
-from services.whisper.progress import ALMOST_DONE, Speedometer, clock, progress_of
+from services.whisper.progress import Speedometer, clock, progress_of
 from services.whisper.resume import as_checkpoint, is_record, usable_units
-from sidelinja_jobs import Checkpoint, Job
-
-__all__ = ["ALMOST_DONE", "Transcription", "TranscriptionContext"]
+from sidelinja_jobs import Checkpoint
 
 
 class TranscriptionContext(Protocol):
@@ -29,14 +25,11 @@ class TranscriptionContext(Protocol):
 
 
 class Transcription:
-    """The units of this run and of earlier ones, and the time that this run takes."""
+    """The units of this run and of earlier ones."""
 
-    def __init__(self, job: Job[Any], ctx: TranscriptionContext, metrics: TranscriptionMetrics | None = None) -> None:
+    def __init__(self, ctx: TranscriptionContext, metrics: TranscriptionMetrics | None = None) -> None:
         self._ctx = ctx
         self._metrics = metrics
-        self._started = time.monotonic()
-        self._queue_seconds = (datetime.now(UTC) - max(job.created_at, job.scheduled_for)).total_seconds()
-        self._hash_seconds = 0.0
         self._key = ""
         self._records: list[Any] = []  # what the checkpoints say of runs and deaths
         self._speedometer = Speedometer()
@@ -47,7 +40,6 @@ class Transcription:
 
     def take_over(self, key: str) -> None:
         """Uses the checkpoints of earlier runs when they carry this key; forgets them when they do not."""
-        self._hash_seconds = time.monotonic() - self._started
         self._key = key
         checkpoints = self._ctx.checkpoints()
         found = [checkpoint for checkpoint in checkpoints if not is_record(checkpoint.data, key)]
@@ -66,6 +58,11 @@ class Transcription:
     @property
     def is_complete(self) -> bool:
         return bool(self.units) and self.units[-1].is_last
+
+    @property
+    def own_units(self) -> list[UnitResult]:
+        """Those that this run finished."""
+        return self.units[self.resumed :]
 
     @property
     def reached_sample(self) -> int:
@@ -120,22 +117,6 @@ class Transcription:
     def _record(self, data: dict[str, Any]) -> None:
         self._ctx.checkpoint(data)
         self._records.append(data)
-
-    def timing(self) -> dict[str, float | int]:
-        """Seconds by kind of work, of this run alone; units also of earlier ones."""
-        own = self.units[self.resumed :]
-        wall = time.monotonic() - self._started
-        spent = {name: round(sum(unit.seconds_spent[name] for unit in own), 3) for name in UnitResult.SPENT}
-        audio = sum(unit.end_sample - unit.start_sample for unit in own) / SAMPLE_RATE
-        return {
-            "queue_s": round(max(self._queue_seconds, 0.0), 3),
-            "hash_s": round(self._hash_seconds, 3),
-            **spent,
-            "wall_s": round(wall, 3),
-            "rtf": round(audio / wall, 2),
-            "units": len(self.units),
-            "resumed_units": self.resumed,
-        }
 
     def _count(self, unit: UnitResult) -> None:
         if self._metrics:

@@ -18,32 +18,17 @@ from typing import Any
 
 import psycopg
 
+from services.whisper.payload import LONGEST_PATH
 from services.whisper.shows import SQL
 from sidelinja_jobs import SettingsError, load_settings
 from sidelinja_jobs.database import QueueConnection, connect
 from sidelinja_jobs.log import configure_logging, get_logger
 from sidelinja_jobs.settings import WorkerSettings, setting
 
-AUDIO = {
-    *(
-        ".aac",
-        ".aif",
-        ".aiff",
-        ".amr",
-        ".flac",
-        ".m4a",
-        ".m4b",
-        ".mka",
-        ".mp2",
-        ".mp3",
-        ".oga",
-        ".ogg",
-        ".opus",
-        ".wav",
-    ),
-    *(".wma", ".mkv", ".mov", ".mp4", ".webm"),
-}
-LONGEST_PATH = 1024  # of a payload
+AUDIO = frozenset((
+    ".aac", ".aif", ".aiff", ".amr", ".flac", ".m4a", ".m4b", ".mka", ".mp2", ".mp3", ".oga", ".ogg", ".opus", ".wav",
+    ".wma", ".mkv", ".mov", ".mp4", ".webm",
+))  # fmt: skip
 RETRY_SECONDS = 5.0
 
 log = get_logger(job_type="whisper_transcribe")

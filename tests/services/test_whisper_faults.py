@@ -2,7 +2,6 @@
 
 import re
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -119,9 +118,7 @@ def test_time_left_is_right_within_a_fifth_after_the_first_quarter(
     model = ModelRequest(base_model().folder, "int8", 0)
     engine.load(model)
     notes = Notes()
-    now = datetime.now(UTC)
-    job: Any = SimpleNamespace(created_at=now, scheduled_for=now)
-    transcription = Transcription(job, notes)
+    transcription = Transcription(notes)
     speech = SpeechRequest("en", unit_seconds=15)
 
     engine.transcribe(EngineRequest(model, speech, samples / "audio", "ljspeech-2min.mp3"), transcription.receive)

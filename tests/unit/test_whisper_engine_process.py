@@ -112,9 +112,7 @@ class Jobs:
         self.notes.append(note or "")
 
     def run(self, path: str, attempt: int = 1, *, lenient: bool = False) -> list[UnitResult]:
-        now = datetime.now(UTC)
-        job: Any = SimpleNamespace(created_at=now, scheduled_for=now)
-        transcription = Transcription(job, self)
+        transcription = Transcription(self)
         transcription.take_over("key")
         request = EngineRequest(MODEL, SpeechRequest("no"), path=path)
         self.engine.run(request, transcription, attempt=attempt, lenient=lenient)
