@@ -3,7 +3,6 @@
 import smtplib
 import ssl
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,11 +11,10 @@ from email.utils import format_datetime, make_msgid
 from math import inf
 from typing import Any, Protocol
 
-import msgspec
-
 from services.admin.alerts.settings import AlertSettings
+from services.admin.delivery.cloud_events import document, headers
 from services.admin.delivery.lane import Lane, UnansweredError
-from services.admin.delivery.signature import signature, signing_key
+from services.admin.delivery.signature import signing_key
 from services.admin.delivery.sinks import Outgoing
 from services.admin.delivery.verdicts import Answer, told
 from sidelinja_jobs.errors import SettingsError
@@ -68,7 +66,8 @@ class Channel(Protocol):
             UntoldError: none of them may be taken for told.
         """
 
-    def together(self) -> bool:
+    @property
+    def tells_together(self) -> bool:
         """Whether the alerts of a moment go in one message."""
 
 
@@ -76,28 +75,17 @@ class Webhook:
     """A CloudEvents document for each alert, signed by the rules of Standard Webhooks where there is a secret."""
 
     name = "webhook"
+    tells_together = False
 
     def __init__(self, url: str, secret: str | None, source: str) -> None:
         self._keys = [signing_key(secret)] if secret else []
         self._url, self._source = url, source
         self._lane = Lane(url, TRY_SECONDS)
 
-    def together(self) -> bool:
-        return False
-
     def tell(self, alerts: Sequence[Alert]) -> None:
         for alert in alerts:
             body = _document(alert, self._source)
-            message_id = f"alert_{alert.identity}"
-            now = int(time.time())
-            headers = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
-            if self._keys:
-                headers |= {
-                    "webhook-id": message_id,
-                    "webhook-timestamp": str(now),
-                    "webhook-signature": signature(self._keys, message_id, now, body),
-                }
-            answer = self._post(Outgoing(self._url, headers, body))
+            answer = self._post(Outgoing(self._url, headers(self._keys, f"alert_{alert.identity}", body), body))
             if not 200 <= answer.status < 300:
                 raise UntoldError(f"the receiver of alerts answered {told(answer)}")
 
@@ -117,12 +105,10 @@ class Mail:
     """One mail with all alerts of a moment, through the operator's own server."""
 
     name = "mail"
+    tells_together = True
 
     def __init__(self, settings: AlertSettings) -> None:
         self._settings = settings
-
-    def together(self) -> bool:
-        return True
 
     def tell(self, alerts: Sequence[Alert]) -> None:
         message = self._message(alerts)
@@ -207,16 +193,12 @@ def _document(alert: Alert, source: str) -> bytes:
         "starts_at": alert.starts_at.astimezone(UTC).isoformat(),
         "ends_at": None if alert.is_firing else alert.ends_at.astimezone(UTC).isoformat(),
     }
-    return msgspec.json.encode(
-        {
-            "specversion": "1.0",
-            "id": alert.identity,
-            "source": f"{source}/alerts",
-            "type": f"{TYPE_PREFIX}{'firing' if alert.is_firing else 'over'}",
-            "subject": alert.name,
-            "time": (alert.starts_at if alert.is_firing else alert.ends_at).astimezone(UTC).isoformat(),
-            "datacontenttype": "application/json",
-            "text": alert.line,  # an extension attribute: what chat servers show of a webhook
-            "data": facts,
-        }
+    return document(
+        alert.identity,
+        f"{TYPE_PREFIX}{'firing' if alert.is_firing else 'over'}",
+        source=f"{source}/alerts",
+        subject=alert.name,
+        at=(alert.starts_at if alert.is_firing else alert.ends_at).astimezone(UTC).isoformat(),
+        text=alert.line,  # what chat servers show of a webhook
+        data=facts,
     )

@@ -107,7 +107,7 @@ class AlertDesk:
 
 def _messages(channel: Channel, alerts: list[Alert]) -> list[list[Alert]]:
     """The alerts of a moment, as the channel takes them."""
-    return [alerts] if channel.together() and alerts else [[alert] for alert in alerts]
+    return [alerts] if channel.tells_together and alerts else [[alert] for alert in alerts]
 
 
 def _tell(channel: Channel, alerts: list[Alert]) -> str | None:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import msgspec
 
+from services.admin.delivery.cloud_events import document
 from sidelinja_jobs.json_text import clean_text
 from sidelinja_jobs.redaction import redact_json, redact_text
 
@@ -87,27 +88,23 @@ def data(event: Event) -> dict[str, Any]:
         "error": event.error,
         "text": {language: event.text(language) for language in LANGUAGES},
     }
-    for name, document in (("payload", event.payload), ("result", event.result)):
-        if document is not None and len(document.encode()) <= LONGEST_EXTRA:
-            facts[name] = msgspec.Raw(redact_json(document).encode())  # as text: Python has no such numbers and depths
-        elif document is not None:
-            facts[f"{name}_bytes"] = len(document.encode())
+    for name, text in (("payload", event.payload), ("result", event.result)):
+        if text is not None and len(text.encode()) <= LONGEST_EXTRA:
+            facts[name] = msgspec.Raw(redact_json(text).encode())  # as text: Python has no such numbers and depths
+        elif text is not None:
+            facts[f"{name}_bytes"] = len(text.encode())
     return facts
 
 
 def cloud_event(event: Event, source: str, epoch: UUID) -> bytes:
-    """The CloudEvents 1.0 document, in structured mode."""
-    return msgspec.json.encode(
-        {
-            "specversion": "1.0",
-            "id": str(event.event_id),
-            "source": f"{source}/{epoch}",
-            "type": f"{TYPE_PREFIX}{event.new_status}",
-            "subject": str(event.job_id),
-            "time": event.time,
-            "datacontenttype": "application/json",
-            "data": data(event),
-        }
+    """The event as a document."""
+    return document(
+        str(event.event_id),
+        f"{TYPE_PREFIX}{event.new_status}",
+        source=f"{source}/{epoch}",
+        subject=str(event.job_id),
+        at=event.time,
+        data=data(event),
     )
 
 

@@ -95,8 +95,6 @@ class Forwarder:
         self._record_rest(self._link.open())
         return 0.0
 
-    # ---------------------------------------------------------------- the hold
-
     def _connect(self) -> QueueConnection:
         conn = connect(self._settings, name=f"jobbko delivery {self._sink.name}")
         try:
@@ -157,8 +155,6 @@ class Forwarder:
         self._contact_at = now
         return None
 
-    # ---------------------------------------------------------------- one batch
-
     def _deliver(self, row: SinkRow, events: list[Event]) -> Record:
         passed, to_send = probe(events) if self._pauses else (events, sendable(events))
         batch = Batch(self._sink, row.epoch, to_send, self._failing)
@@ -208,8 +204,6 @@ class Forwarder:
             raise
         if entry.disable_reason is not None:
             self._log.error("sink disabled", reason=entry.disable_reason)
-
-    # ---------------------------------------------------------------- what is told
 
     def _observe(self, conn: QueueConnection, row: SinkRow) -> None:
         now = time.monotonic()

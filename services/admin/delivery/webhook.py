@@ -1,11 +1,11 @@
 """The sink `webhook`: a signed CloudEvents document for each event, by the rules of Standard Webhooks."""
 
-import time
 from uuid import UUID
 
+from services.admin.delivery.cloud_events import headers
 from services.admin.delivery.events import Event, cloud_event
 from services.admin.delivery.settings import DeliverySettings
-from services.admin.delivery.signature import signature, signing_key
+from services.admin.delivery.signature import signing_key
 from services.admin.delivery.sinks import Outgoing
 from services.admin.delivery.verdicts import OK, Answer, Kind, Verdict, retry_after_seconds, told
 from sidelinja_jobs.errors import SettingsError
@@ -48,16 +48,8 @@ class Webhook:
         return cls(settings.webhook_url or "", secrets, settings.source)
 
     def request(self, event: Event, epoch: UUID) -> Outgoing:
-        """The same id at every try, so that a receiver can tell a repetition."""
         body = cloud_event(event, self._source, epoch)
-        message_id, timestamp = f"evt_{epoch.hex}_{event.event_id}", int(time.time())
-        headers = {
-            "Content-Type": "application/cloudevents+json; charset=utf-8",
-            "webhook-id": message_id,
-            "webhook-timestamp": str(timestamp),
-            "webhook-signature": signature(self._keys, message_id, timestamp, body),
-        }
-        return Outgoing(self.url, headers, body)
+        return Outgoing(self.url, headers(self._keys, f"evt_{epoch.hex}_{event.event_id}", body), body)
 
     def judge(self, answer: Answer) -> Verdict:
         status = answer.status
