@@ -1,7 +1,7 @@
 """One run: read what is new in every log, derive the figures, close days that are over, say what came of it."""
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,7 @@ import msgspec
 from services.stats.addresses import AddressBook, Lookup
 from services.stats.agents import AgentBook
 from services.stats.closing import close_days, derive_dirty_days
-from services.stats.counting import Counting
+from services.stats.counting import Counting, Facts
 from services.stats.facts import measure_new_files, read_facts
 from services.stats.log_files import LogTroubleError
 from services.stats.parsing import OutOfTimeError, Parser
@@ -112,7 +112,7 @@ class StatsWorker:
             troubles += parser.troubles
         return report, troubles, more
 
-    def _counting(self, source: Source, facts: Any, closed: frozenset[Any]) -> Counting:
+    def _counting(self, source: Source, facts: Facts, closed: frozenset[date]) -> Counting:
         addresses = AddressBook(self._deny, self._allow, self._country_of)
         return Counting(
             source.layout, source.time_zone, self._agents, addresses,

@@ -97,7 +97,8 @@ on conflict (day, generation, show, episode, total_size, listener) do update
 -- name: add_excluded
 -- Late lines are of closed days, whose generation nobody knows here.
 insert into stats.excluded_day as old (day, generation, reason, requests)
-select %(day)s, coalesce(%(generation)s, (select generation from stats.day where day = %(day)s), 0), reason, requests from unnest(%(reasons)s::text[], %(requests)s::bigint[]) as fresh (reason, requests)
+select %(day)s, coalesce(%(generation)s, (select generation from stats.day where day = %(day)s), 0), reason, requests
+  from unnest(%(reasons)s::text[], %(requests)s::bigint[]) as fresh (reason, requests)
 on conflict (day, generation, reason) do update set requests = old.requests + excluded.requests
 
 -- name: add_feeds
@@ -112,7 +113,8 @@ on conflict (day, generation, feed, app) do update
 
 -- name: add_unknown_agents
 insert into stats.unknown_agent as old (day, generation, agent, requests)
-select %(day)s, %(generation)s, agent, sum(requests) from unnest(%(agents)s::text[], %(requests)s::bigint[]) as fresh (agent, requests)
+select %(day)s, %(generation)s, agent, sum(requests)
+  from unnest(%(agents)s::text[], %(requests)s::bigint[]) as fresh (agent, requests)
  group by agent
 on conflict (day, generation, agent) do update set requests = old.requests + excluded.requests
 
@@ -141,7 +143,8 @@ select stats.close_day(%(day)s, %(most_episodes)s, %(most_downloads)s, %(exclude
 
 -- name: day_figures
 select day.day, day.state, day.downloads, day.counted_requests, day.heavy_addresses, day.unknown_lengths,
-       (select coalesce(sum(listeners), 0) from stats.listener_day where listener_day.day = day.day)::bigint as listeners
+       (select coalesce(sum(listeners), 0)::bigint from stats.listener_day as other where other.day = day.day)
+       as listeners
   from stats.day where day = any (%(days)s) order by day
 
 -- name: versions_without_facts

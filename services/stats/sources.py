@@ -29,7 +29,7 @@ class Source:
         return Volume(f"the log folder of {self.name}", self.log_folder)
 
     @classmethod
-    def of_row(cls, row: dict[str, Any], log_root: Path, media_root: Path | None) -> "Source":
+    def of_row(cls, row: dict[str, Any], log_root: Path, media_root: Path) -> "Source":
         """A row of stats.source, its folders below the roots that this worker sees."""
         layout = Layout(
             show=row["show"],
@@ -51,5 +51,5 @@ class Source:
         )
 
 
-def _below(root: Path | None, name: str | None) -> Path | None:
-    return None if root is None or name is None else root / name
+def _below(root: Path, name: str | None) -> Path | None:
+    return None if name is None else root / name

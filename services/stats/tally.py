@@ -72,11 +72,6 @@ class Window(msgspec.Struct, gc=False):
             if len(self.apart) > _MANY_SPANS:
                 self.apart = union_of(self.apart)
 
-    @property
-    def spans(self) -> list[Span]:
-        """All bytes, as disjoint spans in order."""
-        return union_of([(self.first, self.end), *(self.apart or ())])
-
 
 WindowKey = tuple[Episode, int, Agent, bytes]  # file size (0 unknown), address
 FeedKey = tuple[Feed, Agent]

@@ -47,11 +47,10 @@ class FileIdentity:
 
 @dataclass(frozen=True)
 class Source:
-    """One audio file, open for reading. `path` is the job's, `resolved` the file's own, both below the root."""
+    """One audio file, open for reading. `path` is the job's, below the root."""
 
     root: Path
     path: str
-    resolved: str
     descriptor: int
     identity: FileIdentity
 
@@ -90,7 +89,7 @@ def open_source(root: Path, path: str) -> Iterator[Source]:
     descriptor = _open_file(root, path, resolved)
     try:
         identity = _regular_file(root, path, descriptor)
-        yield Source(root, path, resolved, descriptor, identity)
+        yield Source(root, path, descriptor, identity)
     finally:
         os.close(descriptor)
 

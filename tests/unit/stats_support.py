@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from services.stats.addresses import AddressBook, Networks
 from services.stats.agents import AgentBook, OwnList
 from services.stats.counting import Counting, Facts
+from services.stats.coverage import Span, union_of
 from services.stats.paths import Layout
 from services.stats.tally import Tally, Window
 
@@ -110,10 +111,15 @@ def windows(*lines: bytes, **fields: Any) -> list[tuple[tuple[Any, ...], Window]
     return [((day, *key), window) for day, today in found for key, window in today.windows.items()]
 
 
-def spans(*lines: bytes, **fields: Any) -> list[tuple[int, int]]:
+def spans(*lines: bytes, **fields: Any) -> list[Span]:
     """The bytes that the one window has."""
     ((_, window),) = windows(*lines, **fields)
-    return window.spans
+    return spans_of(window)
+
+
+def spans_of(window: Window) -> list[Span]:
+    """All bytes of a window, as disjoint spans in order; the database unites them so."""
+    return union_of([(window.first, window.end), *(window.apart or ())])
 
 
 def days(*lines: bytes) -> list[date]:

@@ -17,12 +17,11 @@ from tests.unit.stats_support import (
     listeners,
     names,
     spans,
+    spans_of,
     tally_of,
     verdicts,
     windows,
 )
-
-APPLE_PROBE = "AppleCoreMedia/1.0.0.20D67 (iPhone; U; CPU OS 16_3_1 like Mac OS X; nb_no)"
 
 
 @pytest.mark.parametrize(("version", "counted", "groups"), [("2.6.2", 21, 16), ("2.11.7", 22, 17)])
@@ -35,7 +34,7 @@ def test_the_samples_have_the_counts_that_were_worked_out_by_hand(
     (today,) = tally.days.values()
     thresholds = {"ep1.mp3": 480_231, "episode æøå.mp3": 480_231, "ep-kort.mp3": 240_603, "ep-lang.mp3": 480_064}
     downloads = [key[0].name for key, window in today.windows.items()
-                 if covered_bytes(window.spans) >= thresholds[key[0].name]]  # fmt: skip
+                 if covered_bytes(spans_of(window)) >= thresholds[key[0].name]]  # fmt: skip
 
     assert tally.by_reason() == {"method": 4, "status": 4, "no_ua": 1, "not_media": 2, "probe": 1}
     assert (tally.counted, len(today.windows), tally.bad.total()) == (counted, groups, 0)
@@ -189,5 +188,5 @@ def test_r20_ranges_of_two_versions_of_a_file_are_kept_apart() -> None:
 def test_r21_more_bytes_change_the_bytes_alone() -> None:
     ((_, window),) = windows(line(), line(at=NOON + timedelta(hours=1)))
 
-    assert (window.spans, window.byte_count) == ([(0, FILE_BYTES)], 2 * FILE_BYTES)
+    assert (spans_of(window), window.byte_count) == ([(0, FILE_BYTES)], 2 * FILE_BYTES)
     assert window.first_start == pytest.approx(NOON.timestamp())

@@ -33,7 +33,6 @@ def test_file_below_the_root_is_opened(root: Path) -> None:
     with open_source(root, "2026/ep.mp3") as source:
         assert os.pread(source.descriptor, 10, 0) == b"sound"
         assert source.sha256() == hashlib.sha256(b"sound").hexdigest()
-        assert source.resolved == "2026/ep.mp3"
         assert source.identity.size_bytes == 5
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(source.descriptor)
@@ -84,14 +83,14 @@ def test_links_inside_the_root_are_followed(root: Path) -> None:
 
     for path in ("latest.mp3", "year/ep.mp3"):
         with open_source(root, path) as source:
-            assert source.resolved == "2026/ep.mp3"
+            assert os.pread(source.descriptor, 10, 0) == b"sound"
 
 
 def test_root_may_itself_be_a_link(root: Path, tmp_path: Path) -> None:
     (tmp_path / "linked").symlink_to(root)
 
     with open_source(tmp_path / "linked", "2026/ep.mp3") as source:
-        assert source.resolved == "2026/ep.mp3"
+        assert os.pread(source.descriptor, 10, 0) == b"sound"
 
 
 @pytest.mark.parametrize("swapped", ["ep.mp3", "2026"])
