@@ -4,9 +4,10 @@ import io
 
 import pytest
 
+from services.admin.access.commands import account
 from services.admin.access.digests import digest
 from services.admin.access.passwords import verifies
-from services.admin.cli import account, token
+from services.admin.api.commands import token
 from sidelinja_jobs.cli.exits import ExitCode
 from tests.command_line import Jobs
 from tests.databases import ROOT, Database

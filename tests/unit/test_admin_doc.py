@@ -6,7 +6,7 @@ import re
 import pytest
 
 from services.admin.access import attempts, passwords
-from services.admin.cli import account
+from services.admin.access.commands import account
 from services.admin.server import GRACE_SECONDS, HEALTH_SECONDS
 from services.admin.settings import AdminSettings
 from sidelinja_jobs.settings import DatabaseSettings

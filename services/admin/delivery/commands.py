@@ -11,7 +11,7 @@ import click
 
 from services.admin.delivery.signature import PREFIX
 from sidelinja_jobs.cli.connection import rows_of
-from sidelinja_jobs.cli.documents import JSON_OPTION, print_document
+from sidelinja_jobs.cli.documents import JSON_OPTION, fields, print_document
 from sidelinja_jobs.cli.durations import relative
 from sidelinja_jobs.cli.exits import NotFoundError, RefusedError
 from sidelinja_jobs.cli.lookup import short
@@ -60,7 +60,7 @@ def list_sinks(as_json: bool) -> None:
     """List where events go, and how far each is behind."""
     rows = _rows("sinks")
     if as_json:
-        print_document([_without_moment(row) for row in rows])
+        print_document([fields(row) for row in rows])
     elif not rows:
         click.echo("jobs: no sink was ever delivered to. Next: set DELIVERY_WEBHOOK_URL", err=True)
     else:
@@ -76,7 +76,7 @@ def list_deliveries(*, sink: str | None, parked: bool, limit: int, as_json: bool
     """List the events that could not be delivered yet, newest first."""
     rows = _rows("deliveries", sink=sink, parked=parked, limit=limit)
     if as_json:
-        print_document([_without_moment(row) for row in rows])
+        print_document([fields(row) for row in rows])
     elif not rows:
         click.echo("jobs: everything was delivered", err=True)
     else:
@@ -150,7 +150,3 @@ def _delivery_cells(row: Row) -> list[Cell]:
         when,
         Cell(first_line(row["last_error"] or "")),
     ]
-
-
-def _without_moment(row: Row) -> Row:
-    return {name: value for name, value in row.items() if name != "read_at"}

@@ -34,7 +34,8 @@ def print_line(document: Any) -> None:
 
 def fields(row: Any) -> dict[str, Any]:
     """The columns of a row; the moment of reading belongs to the whole answer, not to each row."""
-    return {field.name: getattr(row, field.name) for field in dataclasses.fields(row) if field.name != "read_at"}
+    columns = row if isinstance(row, dict) else {one.name: getattr(row, one.name) for one in dataclasses.fields(row)}
+    return {name: value for name, value in columns.items() if name != "read_at"}
 
 
 def job_fields(job: JobRow) -> dict[str, Any]:
