@@ -19,7 +19,7 @@ _SUSPECT = re.compile(rb"null|\\u0000|data:", re.IGNORECASE)
 _NUL = b"\\u0000"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
-PATH_LIMIT = 1024  # characters, design.md section 3
+PATH_LIMIT = 1024  # characters; what is longer is no path but data
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")  # also the URL-safe alphabet
 _BLOB_LENGTH = 1024
 _DATA_URL = re.compile(r"\s*data:[\w.+/-]*(;[\w.+=-]*)*,", re.IGNORECASE)

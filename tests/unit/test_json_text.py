@@ -1,7 +1,9 @@
 """Text and JSON at the edge of the database: what is refused with its place, what is cleaned, what passes."""
 
 import json
+import math
 import time
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -10,7 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidelinja_jobs.errors import RefusedError
-from sidelinja_jobs.json_text import as_jsonb, check_payload, clean_text, clean_value, is_blob
+from sidelinja_jobs.json_text import (
+    as_jsonb,
+    check_payload,
+    clean_text,
+    clean_value,
+    decode_payload,
+    encode_payload,
+    encode_result,
+    is_blob,
+)
 
 NORWEGIAN = "Så ære være «Å gjøre» – på øya, 12 % av kvelden; Ærfuglen fløy på håp om brød. " * 1300  # 100 kB
 ANY_JSON = st.recursive(
@@ -191,3 +202,49 @@ def test_looking_for_data_urls_takes_linear_time(text: str) -> None:
     check_payload({"a": text})
 
     assert time.monotonic() - started < 1
+
+
+# ---------------------------------------------------------------- on their way into the database
+
+
+@given(ANY_JSON)
+def test_what_passes_quickly_is_what_passes_slowly(value: Any) -> None:
+    """The short way for small payloads refuses and keeps exactly what the long way does."""
+    try:
+        check_payload(value)
+    except RefusedError:
+        with pytest.raises(RefusedError):
+            encode_payload(value)
+        return
+    try:
+        expected = msgspec.json.encode(value)
+    except OverflowError:
+        return
+    assert bytes(encode_payload(value)) == expected
+    assert decode_payload(expected.decode(), msgspec.json.Decoder(dict)) == msgspec.json.decode(expected)
+
+
+@given(ANY_JSON)
+def test_a_result_is_cleaned_whichever_way_it_takes(value: Any) -> None:
+    try:
+        expected = msgspec.json.encode(clean_value(value))
+    except OverflowError:
+        return
+    assert msgspec.json.decode(bytes(encode_result(value))) == msgspec.json.decode(expected)
+
+
+def test_small_payloads_are_refused_for_what_makes_them_unfit() -> None:
+    for payload in (
+        {"n": math.nan},
+        {"t": "\0"},
+        {"u": "DATA:audio/mp3;base64,AAAA"},
+        {"s": "\ud800"},
+        [1],
+        {"x": {"y": math.inf}},
+    ):
+        with pytest.raises(RefusedError):
+            encode_payload(payload)
+    assert (
+        bytes(encode_payload({"none": None, "when": datetime(2026, 1, 1)}))
+        == b'{"none":null,"when":"2026-01-01T00:00:00"}'
+    )

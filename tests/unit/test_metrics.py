@@ -1,8 +1,9 @@
-"""Metrics that several parts of one process ask for."""
+"""Metrics that are not the library's own, and those that several parts of one process ask for."""
 
+import pytest
 from prometheus_client import REGISTRY
 
-from sidelinja_jobs.metrics import count_child_ends
+from sidelinja_jobs.metrics import BulkHistogram, count_child_ends
 
 
 def test_children_of_two_job_types_are_counted_apart() -> None:
@@ -15,3 +16,21 @@ def test_children_of_two_job_types_are_counted_apart() -> None:
     second("died")
 
     assert (ends("metrics_test_one"), ends("metrics_test_two")) == (2, 1)
+
+
+def test_many_values_make_the_same_histogram_as_each_by_itself() -> None:
+    histogram = BulkHistogram("test_batch_seconds", "A test", ["job_type"])
+    histogram.observe(("a",), [0.05, 0.1, 0.4, 20_000, -1])
+    histogram.observe(("b",), ())
+
+    (family,) = histogram.collect()
+    samples = {
+        (sample.name, sample.labels["job_type"], sample.labels.get("le")): sample.value for sample in family.samples
+    }
+
+    assert samples["test_batch_seconds_bucket", "a", "0.1"] == 3
+    assert samples["test_batch_seconds_bucket", "a", "0.5"] == 4
+    assert samples["test_batch_seconds_bucket", "a", "14400.0"] == 4
+    assert samples["test_batch_seconds_bucket", "a", "+Inf"] == samples["test_batch_seconds_count", "a", None] == 5
+    assert samples["test_batch_seconds_sum", "a", None] == pytest.approx(20_000.55)
+    assert samples["test_batch_seconds_count", "b", None] == 0
