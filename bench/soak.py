@@ -11,7 +11,6 @@ and backoff together. How long it then stands in line is told apart: that is a m
 import contextlib
 import json
 import random
-import shutil
 import sys
 import tempfile
 import threading
@@ -28,8 +27,8 @@ sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
 
 from bench.soak_accounts import TABLES, balance, figures, recoveries, share  # noqa: E402
 from bench.soak_chaos import CREW, Chaos, Crew  # noqa: E402
-from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres  # noqa: E402
-from tests.databases import Database, Server  # noqa: E402
+from demo.embedded_postgres import EmbeddedPostgres  # noqa: E402
+from tests.databases import Database, Server, embedded_server  # noqa: E402
 from tests.tcp_proxy import Proxy  # noqa: E402
 from tests.waiting import wait_until  # noqa: E402
 
@@ -195,20 +194,14 @@ def show(found: dict[str, Any]) -> None:
 def main(minutes: float, seed: int | None) -> None:
     """Soak the queue."""
     random.seed(seed)
-    folder = Path(tempfile.mkdtemp(prefix="jobbko-soak-"))
-    folder.chmod(0o755)  # root's server runs as another user, who has to get in
     started = time.monotonic()
-    try:
-        with EmbeddedPostgres(folder / "server", settings=NOT_DURABLE) as postgres:
-            server = Server(postgres.dsn())
-            server.prepare()
-            database = prepare(server)
-            (folder / "workers").mkdir()
-            chaos, crew, emptied = wreck(postgres, database, folder / "workers", minutes * 60)
-            found = report(database, chaos, crew, emptied, time.monotonic() - started)
-            database.close()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with embedded_server() as postgres, tempfile.TemporaryDirectory(prefix="jobbko-soak-") as folder:
+        server = Server(postgres.dsn())
+        server.prepare()
+        database = prepare(server)
+        chaos, crew, emptied = wreck(postgres, database, Path(folder), minutes * 60)
+        found = report(database, chaos, crew, emptied, time.monotonic() - started)
+        database.close()
     show(found)
     is_late = found["recovery_p99"] > BOUND_SECONDS
     sys.exit(1 if found["unbalanced"] or not emptied or is_late else 0)

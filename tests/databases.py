@@ -25,7 +25,7 @@ from psycopg.types.json import Jsonb
 from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres
 from sidelinja_jobs.job_type import JobType
 from sidelinja_jobs.logins import PASSWORD_FILE, restrict_database, secret_folders, set_up_logins
-from sidelinja_jobs.migrate import JOB_TYPE_RULES, migrate
+from sidelinja_jobs.migrate import RECORD_JOB_TYPE, migrate
 
 ROOT = Path(__file__).parent.parent
 # Files that lie in memory: on a disk, the 600 files of each test's database cost ten times as much (0.02 and 0.2 s of
@@ -159,7 +159,7 @@ class Database:
         job_type = JobType(name=name, role=role, **(SHORT | rules))
         with psycopg.connect(self.dsn(), autocommit=True) as conn:
             set_up_logins(conn, [job_type], {role: self.server.password(role)})
-            conn.execute(JOB_TYPE_RULES, msgspec.structs.asdict(job_type))
+            conn.execute(RECORD_JOB_TYPE, msgspec.structs.asdict(job_type))
         return job_type
 
     def close(self) -> None:

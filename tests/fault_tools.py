@@ -1,11 +1,11 @@
 """What the fault tests share: waiting for a job's state, taking a run away, a table for a handler's own rows."""
 
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from tests.databases import Database
+from tests.sessions import make_due
 from tests.waiting import wait_until
 
 # Beginning of a handler's module: it tells the test where it is, and waits for the test's word.
@@ -58,10 +58,6 @@ def bury(database: Database, job_id: UUID) -> dict[str, Any]:
     return database.job(job_id)
 
 
-def make_due(database: Database, job_id: UUID) -> None:
-    database.rows("update job_queue set scheduled_for = now() where id = %s and status in ('pending', 'retry')", job_id)
-
-
 def attempts_of(database: Database, job_id: UUID) -> list[dict[str, Any]]:
     return database.rows("select * from job_attempt where job_id = %s order by id", job_id)
 
@@ -80,11 +76,6 @@ def add_written(database: Database) -> None:
 
 def written(database: Database) -> list[str]:
     return [row["note"] for row in database.rows("select note from written order by note")]
-
-
-def database_time(database: Database) -> datetime:
-    moment: datetime = database.value("select clock_timestamp()")
-    return moment
 
 
 def _swept(database: Database, job_id: UUID) -> bool:

@@ -32,7 +32,7 @@ def claim_one(conn: Any, job_type: str = "test_job", worker_id: str = "w1") -> C
 
 def make_due(database: Database, job_id: UUID) -> None:
     """Moves a waiting job's time to now."""
-    database.rows("update job_queue set scheduled_for = now() where id = %s", job_id)
+    database.rows("update job_queue set scheduled_for = now() where id = %s and status in ('pending', 'retry')", job_id)
 
 
 def expire(database: Database, *job_ids: UUID) -> None:

@@ -31,6 +31,7 @@ class Proxy:
         self.port: int = self._listener.getsockname()[1]
         self._forwarding = threading.Event()
         self._forwarding.set()
+        self.holds_something = threading.Event()  # since it was frozen last
         self._closed = threading.Event()
         self._cut: Cut | None = None
         self._threads: list[threading.Thread] = []
@@ -55,6 +56,7 @@ class Proxy:
     def freeze(self) -> None:
         """From now on nothing passes in either direction; connections stay open, new ones get no answer."""
         self._forwarding.clear()
+        self.holds_something.clear()
 
     def thaw(self) -> None:
         self._forwarding.set()
@@ -88,6 +90,8 @@ class Proxy:
                 selector.register(server, selectors.EVENT_READ, client)
                 while not self._closed.is_set():
                     for key, _ in selector.select(0.1):
+                        if not self._forwarding.is_set():
+                            self.holds_something.set()
                         self._forwarding.wait()
                         if not self._pass_on(key.fileobj, key.data, is_client=key.fileobj is client):
                             return

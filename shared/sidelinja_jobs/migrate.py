@@ -37,7 +37,7 @@ SERVER_LOCK: dict[str, object] = {"space": 0x6A6F6262, "number": 1}
 DATABASE_LOCK: dict[str, object] = {"space": 0x6A6F6262, "number": 2}
 
 _SQL = load_queries(Path(__file__).with_name("migrate.sql"))
-JOB_TYPE_RULES = _SQL["record_job_type"]
+RECORD_JOB_TYPE = _SQL["record_job_type"]
 
 
 class DatabaseUnreachableError(MigrationError):
@@ -216,7 +216,7 @@ def _ensure_database(server: psycopg.Connection, dsn: str) -> None:
 def _record_job_types(conn: psycopg.Connection, job_types: Sequence[JobType]) -> None:
     for job_type in job_types:
         with _told(f"the rules of {job_type.name} in its job_type.toml were refused"):
-            changed = conn.execute(JOB_TYPE_RULES, msgspec.structs.asdict(job_type)).fetchone()
+            changed = conn.execute(RECORD_JOB_TYPE, msgspec.structs.asdict(job_type)).fetchone()
         if changed:
             log.info("job type recorded", job_type=job_type.name, role=job_type.role)
 

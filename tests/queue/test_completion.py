@@ -11,13 +11,13 @@ from tests.fault_tools import (
     add_written,
     attempts_of,
     bury,
-    make_due,
     statuses_of,
     take_away,
     wait_for_file,
     wait_for_status,
     written,
 )
+from tests.sessions import make_due
 from tests.tcp_proxy import Proxy
 from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcesses

@@ -7,12 +7,12 @@ from tests.fault_tools import (
     SIGNPOSTS,
     add_written,
     attempts_of,
-    make_due,
     take_away,
     wait_for_file,
     wait_for_status,
     written,
 )
+from tests.sessions import make_due
 from tests.tcp_proxy import Proxy
 from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcess, WorkerProcesses

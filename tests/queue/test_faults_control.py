@@ -10,10 +10,10 @@ from tests.databases import Database
 from tests.fault_tools import (
     SIGNPOSTS,
     attempts_of,
-    make_due,
     wait_for_file,
     wait_for_status,
 )
+from tests.sessions import make_due
 from tests.waiting import stays, wait_until
 from tests.worker_processes import WorkerProcesses
 

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.databases import Database
-from tests.fault_tools import add_written, attempts_of, make_due, statuses_of, wait_for_status
+from tests.fault_tools import add_written, attempts_of, statuses_of, wait_for_status
+from tests.sessions import make_due
 from tests.tcp_proxy import Proxy
 from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcesses
@@ -31,7 +32,7 @@ def handle(job, ctx):
     if "second" not in done:
         ctx.checkpoint("second")
     if job.payload["slow"]:
-        time.sleep(2)  # a quarter of the lease and more: a heartbeat and a sweep fall into it
+        time.sleep(1.3)  # a quarter of the lease and more: a heartbeat and a sweep fall into it
     if job.payload["fail"] and job.attempt == 1:
         raise ValueError("as told")
     ctx.on_complete(lambda conn: conn.execute("insert into written values (%s, 'end')", (job.id,)))

@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from tests.databases import Database
-from tests.fault_tools import attempts_of, make_due, wait_for_status
+from tests.fault_tools import attempts_of, wait_for_status
+from tests.sessions import make_due
 from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcesses
 

@@ -9,11 +9,11 @@ from tests.databases import Database
 from tests.fault_tools import (
     SIGNPOSTS,
     attempts_of,
-    make_due,
     take_away,
     wait_for_file,
     wait_for_status,
 )
+from tests.sessions import make_due
 from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcesses
 
@@ -137,31 +137,6 @@ def test_draining_ends(database: Database, worker_process: WorkerProcesses, drai
     assert 1 <= time.monotonic() - started < 4
     job = database.job(job_id)
     assert (job["status"], job["attempts"]) == ("pending", 0)
-
-
-def test_sigterm_releases_the_rest_of_a_batch(database: Database, worker_process: WorkerProcesses) -> None:
-    database.add_job_type("batch_job", batch_size=5)
-    ids = [database.enqueue("batch_job", {"number": number}) for number in range(7)]
-    handler = (
-        SIGNPOSTS
-        + """
-def handle(job, ctx):
-    if job.payload["number"] == 1:
-        reach("working")
-        wait_for("never")
-"""
-    )
-    worker = worker_process.start(database, handler, job_type="batch_job")
-    wait_for_file(worker.log_file.parent / "working")
-    assert [database.job(job_id)["status"] for job_id in ids] == ["completed", *["running"] * 4, "pending", "pending"]
-
-    worker.terminate()
-
-    assert worker.wait() == 0
-    jobs = [database.job(job_id) for job_id in ids]
-    assert [job["status"] for job in jobs] == ["completed", *["pending"] * 6]
-    assert [job["attempts"] for job in jobs] == [0] * 7
-    assert [len(attempts_of(database, job_id)) for job_id in ids] == [0, 1, 1, 1, 1, 0, 0]
 
 
 def test_a_burst_of_signals_stops_a_worker_once(database: Database, worker_process: WorkerProcesses) -> None:

@@ -1,10 +1,10 @@
 """What a worker shows of itself: metrics, log lines, health file, its row in the table worker."""
 
-import socket
 import urllib.request
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from demo.embedded_postgres import free_port
 from tests.databases import Database
 from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcesses
@@ -30,13 +30,6 @@ WORKER_METRICS = {
     "jobqueue_heartbeat_failures",
     "process_resident_memory_bytes",
 }
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def scrape(port: int) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:

@@ -71,19 +71,6 @@ def test_sigterm_ends_an_idle_worker_at_once(database: Database, worker_process:
     assert not worker.health_file.exists()
 
 
-def test_sigterm_releases_a_running_job_without_an_attempt(database: Database, worker_process: WorkerProcesses) -> None:
-    worker = worker_process.start(database, "import time\ndef handle(job, ctx):\n    time.sleep(60)")
-    job_id = database.enqueue()
-    wait_until(lambda: database.job(job_id)["status"] == "running")
-
-    worker.terminate()
-
-    assert worker.wait(5) == 0
-    job = database.job(job_id)
-    assert (job["status"], job["attempts"], job["lease_token"]) == ("pending", 0, None)
-    assert database.row("select outcome, charged from job_attempt") == {"outcome": "released", "charged": False}
-
-
 def test_a_notification_wakes_an_idle_worker(database: Database, worker_process: WorkerProcesses) -> None:
     worker_process.start(database, ECHO, environ={"POLL_SECONDS": "60"})
     wait_until(lambda: database.value("select idle from worker"))
