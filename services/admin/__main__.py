@@ -36,8 +36,8 @@ def main() -> int:
     configure_logging(settings.log_format, settings.log_level)
     log = get_logger(service="admin")
     try:
+        show_gauges(settings)  # first: one that waits for its database is seen to wait
         wait_for_database(settings)
-        show_gauges(settings)
         asyncio.run(serve(settings))
     except JobQueueError as error:
         log.error("cannot start", problem=str(error))
@@ -50,25 +50,6 @@ def main() -> int:
         return os.EX_CONFIG
     log.info("admin view stopped")
     return 0
-
-
-def wait_for_database(settings: AdminSettings) -> None:
-    """Returns when the database answers and has our schema.
-
-    Raises:
-        SchemaError, SettingsError: waiting does not help.
-        psycopg.OperationalError: it stayed away.
-    """
-    give_up_at = time.monotonic() + START_SECONDS
-    while True:
-        try:
-            with contextlib.closing(connect(settings, name="jobbko admin start")) as connection:
-                return check_schema(connection)
-        except psycopg.OperationalError as error:
-            if time.monotonic() >= give_up_at:
-                raise
-            get_logger().warning("database not reachable yet", error=str(error).strip())
-            time.sleep(1)
 
 
 def show_gauges(settings: AdminSettings) -> None:
@@ -88,6 +69,25 @@ def show_gauges(settings: AdminSettings) -> None:
         ) from error
 
 
+def wait_for_database(settings: AdminSettings) -> None:
+    """Returns when the database answers and has our schema; waits as long as a worker does.
+
+    Raises:
+        SchemaError, SettingsError: waiting does not help.
+        psycopg.OperationalError: it stayed away.
+    """
+    give_up_at = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            with contextlib.closing(connect(settings, name="jobbko admin start")) as connection:
+                return check_schema(connection)
+        except psycopg.OperationalError as error:
+            if time.monotonic() >= give_up_at:
+                raise
+            get_logger().warning("database not reachable yet", error=str(error).strip())
+            time.sleep(1)
+
+
 async def serve(settings: AdminSettings) -> None:
     """Serves until told to stop.
 
@@ -95,16 +95,13 @@ async def serve(settings: AdminSettings) -> None:
         SettingsError: anybody could get in.
     """
     database = Database(settings)
-    await database.open()
-    try:
+    async with database.opened():
         is_open = not await has_credentials(settings, database)
         server = AdminServer(create_app(settings, database, is_open=is_open), settings)
         get_logger().info(
             "admin view started", version=VERSION, host=settings.host, port=settings.port, is_open=is_open
         )
         await server.serve_with_health()
-    finally:
-        await database.close()
 
 
 async def has_credentials(settings: AdminSettings, database: Database) -> bool:

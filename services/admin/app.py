@@ -86,11 +86,10 @@ def all_routes() -> list[BaseRoute]:
 
 
 def create_app(settings: AdminSettings, database: Database, *, is_open: bool = False) -> Starlette:
-    """The admin view. `is_open`: nobody has to log in, which is for loopback alone."""
+    """The admin view, on a database that is open. `is_open`: nobody has to log in, which is for loopback alone."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        await database.open()
         counting = asyncio.create_task(keep_counting(database))
         try:
             yield
@@ -98,7 +97,6 @@ def create_app(settings: AdminSettings, database: Database, *, is_open: bool = F
             counting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await counting
-            await database.close()
 
     app = Starlette(
         routes=all_routes(),

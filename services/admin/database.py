@@ -97,11 +97,14 @@ class Database:
             kwargs={"autocommit": True, "row_factory": dict_row, "prepare_threshold": None},
         )
 
-    async def open(self) -> None:
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """The pool is there while this is entered; no connection has to be."""
         await self._pool.open()
-
-    async def close(self) -> None:
-        await self._pool.close(timeout=2)
+        try:
+            yield
+        finally:
+            await self._pool.close(timeout=2)
 
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:

@@ -136,8 +136,9 @@ class AdminSite:
             database = AdminDatabase(self.settings)
             self.app = create_app(self.settings, database, **options)
             self.server = AdminServer(self.app, self.settings)
-            started.set()
-            await self.server.serve_with_health()
+            async with database.opened():
+                started.set()
+                await self.server.serve_with_health()
 
         try:
             asyncio.run(serve())

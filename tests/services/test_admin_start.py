@@ -1,6 +1,7 @@
 """The process of the admin view: when it refuses to start, how it ends, and what it weighs."""
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -83,6 +84,22 @@ def test_it_tells_the_queues_state_at_the_port_of_metrics(
     assert httpx.get(f"http://127.0.0.1:{port}/metrics").text.count('jobqueue_jobs{job_type="test_job",state=') == 4
 
 
+def test_while_it_waits_for_its_database_it_is_seen_to_wait(
+    database: Database, tmp_path: Path, started: list[Process]
+) -> None:
+    port = free_port()
+    nowhere = f"postgresql://jobbko_admin@127.0.0.1:{free_port()}/jobbko"
+    started.append(Process(database, tmp_path, METRICS_PORT=str(port), METRICS_HOST="127.0.0.1", DATABASE_URL=nowhere))
+
+    def metrics() -> str:
+        with contextlib.suppress(httpx.HTTPError):
+            return httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        return ""
+
+    wait_until(lambda: "jobqueue_collect_errors_total 1.0" in metrics(), 20)
+    assert started[0].process.poll() is None
+
+
 def test_it_does_not_start_open_to_the_network(database: Database, tmp_path: Path, started: list[Process]) -> None:
     """The complaint behind it: dashboards that let anybody in until someone reads the manual."""
     process = Process(database, tmp_path, ADMIN_HOST=EVERYWHERE)
@@ -124,11 +141,8 @@ def test_the_account_admin_follows_the_password_of_the_settings(database: Databa
 
         async def look() -> bool:
             view = admin.Database(settings)
-            await view.open()
-            try:
+            async with view.opened():
                 return await admin.has_credentials(settings, view)
-            finally:
-                await view.close()
 
         return asyncio.run(look())
 
@@ -155,6 +169,7 @@ def test_a_database_that_stays_away_is_told_with_the_code_of_the_workers(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(admin, "START_SECONDS", 0.0)
+    monkeypatch.setenv("METRICS_PORT", "0")
     monkeypatch.setenv("DATABASE_URL", "postgresql://jobbko_admin@127.0.0.1:1/jobbko")
 
     assert admin.main() == 69
