@@ -22,15 +22,13 @@ from pathlib import Path
 import click
 import psutil
 
+from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres
+from services.admin.access.digests import digest
+from services.admin.api.tokens import new_token
+from tests.databases import Database, Server
+from tests.waiting import wait_until
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
-
-from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres  # noqa: E402
-from services.admin.access.digests import digest  # noqa: E402
-from services.admin.api.tokens import new_token  # noqa: E402
-from tests.databases import Database, Server  # noqa: E402
-from tests.waiting import wait_until  # noqa: E402
-
 JOB = {"job_type": "test_job", "payload": {"path": "podcast/episode-17.mp3", "language": "no"}}
 BATCH = 100
 

@@ -23,14 +23,11 @@ import httpx
 import psutil
 import psycopg
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
-
-from bench.admin_streams import log_in, start_view  # noqa: E402
-from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres, free_port  # noqa: E402
-from sidelinja_jobs.queries import load_queries  # noqa: E402
-from tests.databases import Database, Server  # noqa: E402
-from tests.services.admin_site import admin_site_with  # noqa: E402
+from bench.admin_streams import log_in, start_view
+from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres, free_port
+from sidelinja_jobs.queries import load_queries
+from tests.databases import Database, Server
+from tests.services.admin_site import admin_site_with
 
 SETTINGS = NOT_DURABLE | {
     "shared_preload_libraries": "pg_stat_statements",

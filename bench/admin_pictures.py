@@ -6,18 +6,15 @@ Runs the view on an embedded PostgreSQL and looks at it with Debian's Chromium. 
 """
 
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres
+from tests.databases import Database, Server
+from tests.services.admin_site import admin_site_with, logged_in_page, running_browser
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
-
-from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres  # noqa: E402
-from tests.databases import Database, Server  # noqa: E402
-from tests.services.admin_site import admin_site_with, logged_in_page, running_browser  # noqa: E402
-
 FOLDER = ROOT / "docs" / "pictures"
 # Name, path, width, height, colours.
 PICTURES = (

@@ -25,13 +25,11 @@ import httpx
 import psutil
 import psycopg
 
+from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres
+from tests.databases import Database, Server
+from tests.waiting import wait_until
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
-
-from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres  # noqa: E402
-from tests.databases import Database, Server  # noqa: E402
-from tests.waiting import wait_until  # noqa: E402
-
 MOST_BYTES, MOST_CORES = 150 * 10**6, 0.5
 PASSWORD = "measured"
 RUNNING = 25  # jobs whose progress changes

@@ -11,23 +11,18 @@ import html
 import random
 import re
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
+import justext
+import readability
+import trafilatura
+from lxml import html as lxml_html
 
-import justext  # noqa: E402 - the path is set above
-import readability  # noqa: E402
-import trafilatura  # noqa: E402
-from lxml import html as lxml_html  # noqa: E402
-
-from services.research.cleaner import Paste as Clipboard  # noqa: E402
-from services.research.clip import make_clip  # noqa: E402
-from tests.unit.clip_scoring import Score, clipboard, found_fields, score, squash, total  # noqa: E402
-from tests.unit.test_research_corpus import Paste, all_pastes, visible_lines  # noqa: E402
+from services.research.cleaner import Paste as Clipboard
+from services.research.clip import make_clip
+from tests.unit.clip_scoring import Score, clipboard, found_fields, score, squash, total
+from tests.unit.test_research_corpus import Paste, all_pastes, visible_lines
 
 ROUNDS = 3
 Way = Callable[[Paste], tuple[str, str]]

@@ -10,7 +10,6 @@ their share of what they have in common. The last line is JSON.
 import json
 import math
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -23,15 +22,13 @@ import click
 import psutil
 import yaml
 
+from demo.embedded_postgres import EmbeddedPostgres
+from sidelinja_jobs import enqueue_many
+from tests.databases import Database, Server
+from tests.waiting import wait_until
+from tests.worker_processes import WorkerProcess, WorkerProcesses
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
-
-from demo.embedded_postgres import EmbeddedPostgres  # noqa: E402
-from sidelinja_jobs import enqueue_many  # noqa: E402
-from tests.databases import Database, Server  # noqa: E402
-from tests.waiting import wait_until  # noqa: E402
-from tests.worker_processes import WorkerProcess, WorkerProcesses  # noqa: E402
-
 SPARE = 20  # connections that are no worker's
 SETTLE_SECONDS = 10
 PICKUPS, PICKUP_GAP_SECONDS = 200, 0.1
@@ -39,6 +36,7 @@ JOBS = 5_000
 START_SECONDS = 300
 HANDLER = """
 import time
+
 def handle(job, ctx):
     return {"began": time.time()}
 """

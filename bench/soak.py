@@ -22,15 +22,12 @@ from uuid import uuid4
 import click
 import psycopg
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
-
-from bench.soak_accounts import TABLES, balance, figures, recoveries, share  # noqa: E402
-from bench.soak_chaos import CREW, Chaos, Crew  # noqa: E402
-from demo.embedded_postgres import EmbeddedPostgres  # noqa: E402
-from tests.databases import Database, Server, embedded_server  # noqa: E402
-from tests.tcp_proxy import Proxy  # noqa: E402
-from tests.waiting import wait_until  # noqa: E402
+from bench.soak_accounts import TABLES, balance, figures, recoveries, share
+from bench.soak_chaos import CREW, Chaos, Crew
+from demo.embedded_postgres import EmbeddedPostgres
+from tests.databases import Database, Server, embedded_server
+from tests.tcp_proxy import Proxy
+from tests.waiting import wait_until
 
 LEASE_SECONDS = 4
 SWEEP_SECONDS = LEASE_SECONDS / 4 * 1.2  # lease.py: a quarter of the lease, spread by a fifth

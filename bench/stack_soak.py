@@ -18,19 +18,17 @@ from typing import Any
 
 import click
 
+from bench.stack_soak_accounts import balance, figures
+from bench.stack_soak_alerts import verdicts, write_rules
+from bench.stack_soak_chaos import Chaos
+from bench.stack_soak_load import ORDERS, LogWriter, cut_pieces, finish_log
+from bench.stack_soak_memory import MemoryWatch
+from tests.e2e.producer import producing
+from tests.e2e.running_stack import RunningStack
+from tests.openrouter_standin import StandIn
+from tests.waiting import wait_until
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
-
-from bench.stack_soak_accounts import balance, figures  # noqa: E402
-from bench.stack_soak_alerts import verdicts, write_rules  # noqa: E402
-from bench.stack_soak_chaos import Chaos  # noqa: E402
-from bench.stack_soak_load import ORDERS, LogWriter, cut_pieces, finish_log  # noqa: E402
-from bench.stack_soak_memory import MemoryWatch  # noqa: E402
-from tests.e2e.producer import producing  # noqa: E402
-from tests.e2e.running_stack import RunningStack  # noqa: E402
-from tests.openrouter_standin import StandIn  # noqa: E402
-from tests.waiting import wait_until  # noqa: E402
-
 PROJECT = "jobbko-soak"
 SHIPPED_MINUTES = 20  # in which alerts wait as long as in production
 CHAOS = (0.15, 0.75)  # of the time, between which things go wrong

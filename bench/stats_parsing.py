@@ -21,13 +21,11 @@ from typing import Any
 
 import click
 
+from bench.stats_lines import synthetic_lines
+from bench.stats_programs import PROGRAMS, Figures, UnavailableError
+from bench.stats_ways import WAYS
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
-
-from bench.stats_lines import synthetic_lines  # noqa: E402
-from bench.stats_programs import PROGRAMS, Figures, UnavailableError  # noqa: E402
-from bench.stats_ways import WAYS  # noqa: E402
-
 ALL = (*WAYS, *PROGRAMS)
 Rounds = dict[str, list[Figures]]
 

@@ -11,21 +11,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
-
-from services.stats.addresses import AddressBook, Networks  # noqa: E402
-from services.stats.agents import AgentBook, OwnList  # noqa: E402
-from services.stats.columns import Hashes, window_columns  # noqa: E402
-from services.stats.counting import Counting  # noqa: E402
-from services.stats.line_reader import LineReader  # noqa: E402
-from services.stats.lines import decode_lines  # noqa: E402
-from services.stats.log_files import find_log_files  # noqa: E402
-from services.stats.parsing import BATCH_LINES  # noqa: E402
-from services.stats.paths import Layout  # noqa: E402
-from services.stats.process import tune_garbage_collection  # noqa: E402
-from services.stats.report import warnings_of  # noqa: E402
-from services.stats.tally import Tally  # noqa: E402
+from services.stats.addresses import AddressBook, Networks
+from services.stats.agents import AgentBook, OwnList
+from services.stats.columns import Hashes, window_columns
+from services.stats.counting import Counting
+from services.stats.line_reader import LineReader
+from services.stats.lines import decode_lines
+from services.stats.log_files import find_log_files
+from services.stats.parsing import BATCH_LINES
+from services.stats.paths import Layout
+from services.stats.process import tune_garbage_collection
+from services.stats.report import warnings_of
+from services.stats.tally import Tally
 
 
 def decode(file: Path) -> None:

@@ -13,13 +13,11 @@ from typing import Any
 
 import click
 
+from services.whisper.messages import EngineRequest, ModelRequest, SpeechRequest
+from services.whisper.model_fetch import cache_root, fetch_model
+from sidelinja_jobs import ChildProcess
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
-
-from services.whisper.messages import EngineRequest, ModelRequest, SpeechRequest  # noqa: E402
-from services.whisper.model_fetch import cache_root, fetch_model  # noqa: E402
-from sidelinja_jobs import ChildProcess  # noqa: E402
-
 SAMPLE = ROOT / "demo" / "sample.mp3"
 AUDIO = click.Path(path_type=Path, exists=True, dir_okay=False)
 

@@ -24,19 +24,17 @@ import click
 import msgspec
 import psutil
 
+from services.whisper.formats import rendered
+from services.whisper.media import open_source
+from services.whisper.messages import EngineRequest, ModelRequest, SpeechRequest, UnitResult
+from services.whisper.model_fetch import cache_root, fetch_model
+from services.whisper.payload import WhisperPayload
+from services.whisper.resume import as_checkpoint
+from services.whisper.transcript import Origin, build_transcript
+from sidelinja_jobs import ChildProcess
+from tests.services.whisper_support import word_error_rate
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
-
-from services.whisper.formats import rendered  # noqa: E402
-from services.whisper.media import open_source  # noqa: E402
-from services.whisper.messages import EngineRequest, ModelRequest, SpeechRequest, UnitResult  # noqa: E402
-from services.whisper.model_fetch import cache_root, fetch_model  # noqa: E402
-from services.whisper.payload import WhisperPayload  # noqa: E402
-from services.whisper.resume import as_checkpoint  # noqa: E402
-from services.whisper.transcript import Origin, build_transcript  # noqa: E402
-from sidelinja_jobs import ChildProcess  # noqa: E402
-from tests.services.whisper_support import word_error_rate  # noqa: E402
-
 SAMPLE = ROOT / "demo" / "sample.mp3"
 LONGER = ROOT.parent / "shared" / "samples" / "audio" / "ljspeech-2min.mp3"
 SAMPLE_TEXT, LONGER_TEXT = SAMPLE.with_suffix(".txt"), LONGER.with_suffix(".txt")
