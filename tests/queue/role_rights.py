@@ -165,7 +165,8 @@ LIFTS = (
 
 OWN_FUNCTIONS = """
     select p.oid::regprocedure::text as signature, proname as name, proowner::regrole::text as owner, prosecdef,
-           array_to_string(proconfig, '; ') as settings, prorettype = 'trigger'::regtype as is_trigger,
+           array_to_string(proconfig, '; ') as settings,
+           prosqlbody is not null as is_bound, prorettype = 'trigger'::regtype as is_trigger,
            array(select argtype::regtype::text from unnest(proargtypes) as argtype) as arguments
       from pg_proc as p where pronamespace = 'public'::regnamespace order by 1
 """

@@ -75,7 +75,9 @@ def test_every_function_belongs_to_the_owner_and_finds_its_names_where_nobody_el
     for function in functions:
         assert function["owner"] == "jobbko_owner", function
         path = [setting for setting in (function["settings"] or "").split("; ") if setting.startswith("search_path=")]
-        assert path == ["search_path=pg_catalog, public, pg_temp"], function
+        # A body that was read when the function was made has found its names already.
+        if not function["is_bound"] or function["prosecdef"]:
+            assert path == ["search_path=pg_catalog, public, pg_temp"], function
 
 
 def test_nothing_is_open_to_public_but_the_version_of_the_schema(database: Database) -> None:
