@@ -58,15 +58,8 @@ def show_gauges(settings: AdminSettings) -> None:
     Raises:
         SettingsError: the port is taken.
     """
-    if not settings.metrics_port:
-        return
-    REGISTRY.register(QueueGauges(settings, settings.media_root))
-    try:
-        serve_metrics(settings.metrics_port, settings.metrics_host)
-    except OSError as error:
-        raise SettingsError(
-            f"METRICS_PORT {settings.metrics_port} cannot be opened: {error}; 0 switches metrics off"
-        ) from error
+    if serve_metrics(settings.metrics_port, settings.metrics_host) is not None:
+        REGISTRY.register(QueueGauges(settings, settings.media_root))
 
 
 def wait_for_database(settings: AdminSettings) -> None:

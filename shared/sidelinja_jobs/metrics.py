@@ -17,6 +17,8 @@ from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from sidelinja_jobs.errors import SettingsError
+
 OUTCOMES = ("completed", "retry", "error", "snoozed", "released", "cancelled", "lost_lease")
 ERROR_KINDS = (
     "timeout",
@@ -161,9 +163,12 @@ def serve_metrics(port: int, host: str) -> WSGIServer | None:
     """Serves /metrics from a thread of its own; port 0 = not at all. Returns the server, for who serves more there.
 
     Raises:
-        OSError: the port is taken.
+        SettingsError: the port is taken.
     """
     if not port:
         return None
-    server, _thread = prometheus_client.start_http_server(port, addr=host)
+    try:
+        server, _thread = prometheus_client.start_http_server(port, addr=host)
+    except OSError as error:
+        raise SettingsError(f"METRICS_PORT {port} cannot be opened: {error}; 0 switches metrics off") from error
     return server

@@ -94,7 +94,9 @@ class Worker:
 
     def run(self) -> int:
         """Works until asked to stop. Returns the exit code."""
-        self._serve_metrics()  # first: one that waits for its database is seen to wait
+        serve_metrics(
+            self._settings.metrics_port, self._settings.metrics_host
+        )  # first: one that waits for its database is seen to wait
         rules = self._register_at_start()
         if rules is None:
             return 0
@@ -176,13 +178,6 @@ class Worker:
             record=self._record,
             log=self.log,
         )
-
-    def _serve_metrics(self) -> None:
-        port = self._settings.metrics_port
-        try:
-            serve_metrics(port, self._settings.metrics_host)
-        except OSError as error:
-            raise SettingsError(f"METRICS_PORT {port} cannot be opened: {error}; 0 switches metrics off") from error
 
     def _stop(self) -> int:
         if self._batches is not None:

@@ -16,7 +16,7 @@ from services.admin.delivery.settings import DeliverySettings
 from services.admin.delivery.sinks import Sink
 from services.admin.delivery.spacetimedb import SpacetimeDB
 from services.admin.delivery.webhook import Webhook
-from sidelinja_jobs.errors import JobQueueError, SettingsError
+from sidelinja_jobs.errors import JobQueueError
 from sidelinja_jobs.log import get_logger
 from sidelinja_jobs.metrics import serve_metrics
 
@@ -63,12 +63,7 @@ class Team:
     @staticmethod
     def _listen(settings: DeliverySettings, desk: AlertDesk) -> None:
         """Metrics, and beside them the alerts' way in."""
-        try:
-            server = serve_metrics(settings.metrics_port, settings.metrics_host)
-        except OSError as error:
-            raise SettingsError(
-                f"METRICS_PORT {settings.metrics_port} cannot be opened: {error}; 0 switches metrics off"
-            ) from error
+        server = serve_metrics(settings.metrics_port, settings.metrics_host)
         if server is not None and (metrics := server.get_app()) is not None:
             server.set_app(receiving(desk.record, metrics))
 
