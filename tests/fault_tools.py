@@ -39,9 +39,9 @@ def wait_for_status(
         raise AssertionError(f"{error}; the job is {database.job(job_id)}") from None
 
 
-def wait_for_file(path: Path, timeout: float = 10) -> str:
+def wait_for_file(path: Path) -> str:
     """The text of a file, as soon as a handler has reached it."""
-    wait_until(path.exists, timeout, what=f"the handler to reach {path.name}")
+    wait_until(path.exists, what=f"the handler to reach {path.name}")
     return path.read_text()
 
 

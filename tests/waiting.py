@@ -24,10 +24,10 @@ def wait_until(look: Callable[[], T], timeout: float = 10.0, *, every: float = 0
         time.sleep(every)
 
 
-def stays(look: Callable[[], object], seconds: float, *, every: float = 0.02, what: str | None = None) -> None:
+def stays(look: Callable[[], object], seconds: float, *, what: str | None = None) -> None:
     """Looks for `seconds` whether `look` stays true; fails at the first time that it is not."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         seen = look()
         assert seen, f"{what or getattr(look, '__qualname__', repr(look))} did not stay true: {seen!r}"
-        time.sleep(every)
+        time.sleep(0.02)

@@ -64,7 +64,7 @@ def test_a_worker_stops_while_the_server_refuses_the_completion(
     started = time.monotonic()
 
     assert worker.wait(20) in (0, 70)
-    assert time.monotonic() - started < 6
+    assert time.monotonic() - started < 8
 
 
 @pytest.mark.parametrize("batch_size", [1, 20], ids=["alone", "in a batch"])

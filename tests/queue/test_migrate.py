@@ -1,6 +1,5 @@
 """`migrate` and the files of db/init: from nothing, from half, from old to new, several at once, bad files."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,18 +113,16 @@ def test_what_the_image_ran_itself_is_not_run_again(fresh: Fresh, server: Server
     assert migrate(fresh.dsn, INIT) == []
 
 
-def test_with_nothing_to_do_it_is_fast_and_writes_nothing(fresh: Fresh, tmp_path: Path) -> None:
+def test_with_nothing_to_do_it_writes_nothing(fresh: Fresh, tmp_path: Path) -> None:
     job_types = JobType.load_all(ROOT / "services")
     write_secrets(tmp_path, job_types, **{role: fresh.server.password(role) for role in secret_folders(job_types)})
     tables = ("pg_authid", "pg_auth_members", "pg_database", "pg_db_role_setting", "job_type")
     written = " union all ".join(f"select max(xmin::text::bigint) from {table}" for table in tables)
     migrate(fresh.dsn, INIT, job_types, tmp_path)
     before = fresh.rows(written)
-    started = time.monotonic()
     code, out, _ = finish(start(fresh.dsn, SERVICES_FOLDER=str(ROOT / "services"), SECRETS_FOLDER=str(tmp_path)))
 
     assert (code, fresh.rows(written)) == (0, before)
-    assert time.monotonic() - started < 2
     assert out.count("\n") == 1
     assert "database is up to date" in out
 

@@ -181,7 +181,7 @@ def test_what_is_wrong_stands_in_one_line(fresh: Fresh, settings: Mapping[str, s
 
     assert (got, err.count("migrate: ")) == (code, 1)
     assert told in err
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30, "it waits a minute for a database that may come"
 
 
 def test_a_login_that_is_no_superuser_is_told(fresh: Fresh) -> None:
