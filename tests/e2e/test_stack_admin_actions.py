@@ -238,9 +238,9 @@ def test_a_viewer_may_look_and_is_refused(kari: Operator, browser: Any, site: St
 
 
 def test_every_page_is_in_order(kari: Operator, site: StackSite, stack: RunningStack, tmp_path: Path) -> None:
-    """In Bokmål each template in light and dark, wide and narrow; in English, whose words alone differ, once.
+    """In Bokmål each template wide and light, narrow and dark; in English, whose words alone differ, once.
 
-    A job's page and its result are a template for each type.
+    The other looks are tried by test_admin_crawl.py. A job's page and its result are a template for each type.
     """
     crawl = Crawl(kari.page, tmp_path / "pages")
     jobs = stack.sql(
@@ -250,7 +250,7 @@ def test_every_page_is_in_order(kari: Operator, site: StackSite, stack: RunningS
     clip = stack.sql("select id from job_queue where job_type = 'research_clip' and status = 'completed' limit 1")
     jobs.append(site.insert("venter.mp3", job_type="nobodys"))
     starts = ["/", *(f"/jobs/{job_id}" for job_id in jobs), f"/jobs/{clip}/result"]
-    crawl.walk(starts, looks=LOOKS if kari.language == "nb" else [(320, "light")], most=1)
+    crawl.walk(starts, looks=LOOKS[:2] if kari.language == "nb" else [(320, "light")], most=1)
 
     problems = crawl.problems + invalid(crawl.folder)
     assert problems == [], "\n".join(problems)

@@ -24,12 +24,12 @@ select json_object_agg(name, digest order by name) from (
 """
 
 
-def test_a_destroyed_volume_comes_back_from_a_backup(stack: RunningStack, tmp_path: Path) -> None:
-    stack.start_missing_workers()
-    finished = stack.enqueue_sample("kept.mp3")
-    stack.wait_for(finished, "completed")
+def test_a_destroyed_volume_comes_back_from_a_backup(stack: RunningStack, tmp_path: Path, transcript: str) -> None:
     stack.compose("stop", "whisper")
-    waiting = stack.enqueue_sample("waiting.mp3")
+    finished = stack.sql(
+        "select id from job_queue where job_type = 'whisper_transcribe' and status = 'completed' limit 1"
+    )
+    waiting = stack.enqueue("reference.mp3")  # whose transcript is there
     told = stack.make("backup", f"TO={tmp_path}")
     before = stack.sql(DIGESTS)
     (backup,) = tmp_path.glob("jobbko-*.dump")
@@ -47,4 +47,4 @@ def test_a_destroyed_volume_comes_back_from_a_backup(stack: RunningStack, tmp_pa
     assert again.returncode != 0
     assert "jobs; a backup goes into an empty one" in again.stderr
     assert stack.job(finished)["result"]["text"]
-    stack.wait_for(waiting, "completed")
+    assert stack.wait_for(waiting, "completed")["result"]["text"] == transcript

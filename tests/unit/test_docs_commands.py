@@ -15,7 +15,7 @@ from tests.docs_commands import Command, all_commands, has_test
 pytestmark = pytest.mark.timeout(120)
 STACK, OPERATIONS = "tests/e2e/test_stack.py", "tests/e2e/test_stack_operations.py"
 JOBS = "tests/queue/test_docs_jobs.py::test_every_command_does_what_it_says"
-UP = f"{OPERATIONS}::test_up_again_changes_nothing_and_down_keeps_the_data"
+UP = f"{OPERATIONS}::test_up_again_changes_nothing"
 BACKUP = "tests/e2e/test_stack_backup.py::test_a_destroyed_volume_comes_back_from_a_backup"
 UPGRADE = "tests/e2e/test_stack_upgrade.py::test_upgrade_under_load_and_back"
 SWARM = "tests/deploy/test_stack_file.py::test_a_swarm_reads_what_comes_out"
@@ -42,7 +42,7 @@ RUN_BY = {
     r"make add .*": f"{STACK}::test_mp3_becomes_a_transcript_beside_the_audio",
     r"make (key|secret)( .*)?": f"{STACK}::test_transcript_is_analyzed_as_soon_as_there_is_a_key",
     r"make (new-password|password|psql)( .*)?": f"{OPERATIONS}::test_password_opens_the_database_for_its_role",
-    r"make reset-password": f"{OPERATIONS}::test_lost_secrets_are_told_and_healed",
+    r"make reset-password": f"{OPERATIONS}::test_down_keeps_the_data_and_lost_secrets_are_told_and_healed",
     r"make demo": "tests/e2e/test_demo.py::test_demo_transcribes_the_sample_shows_the_row_and_leaves_nothing",
     r"make demo MP3=.*": "tests/e2e/test_demo.py::test_demo_in_a_terminal_takes_a_recording_of_ones_own",
     r"make help": "tests/unit/test_project.py::test_make_without_a_target_lists_every_target_with_its_comment",
