@@ -24,14 +24,13 @@ from psycopg.types.json import Jsonb
 
 from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres
 from sidelinja_jobs.job_type import JobType
-from sidelinja_jobs.logins import PASSWORD_FILE, restrict_database, secret_folders, set_up_logins
+from sidelinja_jobs.logins import FOLDERS, PASSWORD_FILE, restrict_database, secret_folders, set_up_logins
 from sidelinja_jobs.migrate import RECORD_JOB_TYPE, migrate
 
 ROOT = Path(__file__).parent.parent
 # Files that lie in memory: on a disk, the 600 files of each test's database cost ten times as much (0.02 and 0.2 s of
 # CPU). The largest tests need a tenth of the room that is asked for.
 IN_MEMORY, ROOM_BYTES = Path("/dev/shm"), 4 << 30  # noqa: S108 - no file of a name that others know
-JOBBKO_ROLES = ("operator", "admin", "delivery", "producer", "plain", "metrics", "reader")
 SHORT: dict[str, Any] = {"lease_seconds": 2, "longest_run_seconds": 60, "drain_seconds": 0}
 TEST_JOB_TYPES = (
     JobType(name="test_job", role="worker_test", **SHORT),
@@ -108,7 +107,7 @@ class Database:
         """URL for superuser, operator, admin, delivery, producer, plain, metrics, reader or a worker's role."""
         if role == "superuser":
             return self.server.dsn(self.name)
-        return self.server.dsn(self.name, f"jobbko_{role}" if role in JOBBKO_ROLES else role)
+        return self.server.dsn(self.name, f"jobbko_{role}" if f"jobbko_{role}" in FOLDERS else role)
 
     def connect(self, role: str = "superuser", *, autocommit: bool = True, **options: Any) -> Any:
         """A connection of that role."""
