@@ -15,7 +15,7 @@ import msgspec
 from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 
-from services.admin.api.problems import FieldProblem, ProblemError
+from services.admin.api.problems import ProblemError, field_error
 from sidelinja_jobs.cli import payloads
 from sidelinja_jobs.cli.exits import RefusedError
 from sidelinja_jobs.json_text import clean_text
@@ -26,6 +26,7 @@ SECONDS = 30.0  # for a body to arrive
 _LARGE = 128 * 1024  # bytes; more is parsed beside the event loop
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _AT = re.compile(r"^(.*?)(?: - at `(?:key in )?\$\.?(.*)`)?$", re.DOTALL)
+_NO_TEXT = "it holds a NUL character or half of a character"
 _QUOTED = re.compile(r"`([^`]*)`")
 
 
@@ -62,16 +63,12 @@ def parse_body(data: bytes, kind: type[S]) -> Body[S]:
     except RefusedError as error:
         raise ProblemError("invalid_json", error.message, error.next_step) from error
     except msgspec.ValidationError as error:
-        problem = field_problem(error)
-        raise ProblemError(
-            "invalid_body", f"{problem.field}: {problem.message}", "correct the field", errors=[problem]
-        ) from error
+        raise field_error("invalid_body", *_place_of(error), "correct the field") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProblemError("invalid_json", f"the body is not JSON: {error}", "correct it") from error
     for place, text in _texts(tree, ""):
         if clean_text(text) != text:
-            problem = FieldProblem(place, "it holds a NUL character or half of a character")
-            raise ProblemError("invalid_body", f"{place}: {problem.message}", "remove it", errors=[problem])
+            raise field_error("invalid_body", place, _NO_TEXT, "remove it")
     return Body(value, tree)
 
 
@@ -92,31 +89,25 @@ def read_parameters(query: QueryParams, kind: type[S]) -> S:
     try:
         result = msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
-        problem = field_problem(error)
-        raise wrong_parameter(problem.field, problem.message) from error
+        raise wrong_parameter(*_place_of(error)) from error
     for place, text in _texts(values, ""):
         if clean_text(text) != text:
-            raise wrong_parameter(place, "it holds a NUL character or half of a character")
+            raise wrong_parameter(place, _NO_TEXT)
     return result
 
 
-def field_problem(error: msgspec.ValidationError) -> FieldProblem:
+def wrong_parameter(name: str, message: str) -> ProblemError:
+    """The problem of a parameter or header that is wrong."""
+    return field_error("invalid_parameter", name, message, "correct the parameter")
+
+
+def _place_of(error: msgspec.ValidationError) -> tuple[str, str]:
     """Where and what, from a message such as: Expected `int`, got `str` - at `$.jobs[0].priority`."""
     match = _AT.match(str(error))
     message, place = (match[1], match[2] or "") if match else (str(error), "")
     if " field `" in message and (name := _QUOTED.search(message)):  # required or unknown: named in the message
         place = f"{place}.{name[1]}" if place else name[1]
-    return FieldProblem(place or "the body", message)
-
-
-def wrong_parameter(name: str, message: str) -> ProblemError:
-    """The problem of a parameter or header that is wrong."""
-    return ProblemError(
-        "invalid_parameter",
-        f"{name}: {message}",
-        "correct the parameter",
-        errors=[FieldProblem(name, message)],
-    )
+    return place or "the body", message
 
 
 def _plain(hint: Any) -> Any:

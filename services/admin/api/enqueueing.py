@@ -4,11 +4,12 @@ import asyncio
 import difflib
 import json
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from services.admin.api.answers import EnqueuedJob, EnqueuedJobs
 from services.admin.api.operations import PREFIX, Answer, Call, root_path
-from services.admin.api.problems import FieldProblem, ProblemError
+from services.admin.api.problems import FieldProblem, ProblemError, field_error
 from services.admin.api.shapes import NewJob
 from services.admin.database import Row
 from sidelinja_jobs.cli.schemas import problems
@@ -71,7 +72,7 @@ def _check(
     for job, text, tree, place in zip(jobs, texts, trees, places, strict=True):
         row = types[job.job_type]
         _check_type(job, row, place)
-        _check_time(job, place)
+        check_time(job.scheduled_for, f"{place}scheduled_for")
         _check_size(job, len(text), row, place)
         found += _payload_problems(tree, schemas.get(job.job_type), place)
         if len(found) >= _MOST_PROBLEMS:
@@ -95,23 +96,25 @@ def _check_type(job: NewJob, row: Row, place: str) -> None:
     raise ProblemError("unknown_job_type", problem.message, hint, errors=[problem])
 
 
-def _check_time(job: NewJob, place: str) -> None:
-    if job.scheduled_for is not None and job.scheduled_for.year not in YEARS:
-        problem = FieldProblem(f"{place}scheduled_for", f"expected a time of the years {YEARS[0]} to {YEARS[-1]}")
-        raise ProblemError("invalid_body", f"{problem.field}: {problem.message}", "correct it", errors=[problem])
+def check_time(moment: datetime | None, field: str) -> None:
+    """Refuses a time that the database would not take.
+
+    Raises:
+        ProblemError: it names the field.
+    """
+    if moment is not None and moment.year not in YEARS:
+        raise field_error(
+            "invalid_body", field, f"expected a time of the years {YEARS[0]} to {YEARS[-1]}", "correct it"
+        )
 
 
 def _check_size(job: NewJob, size: int, row: Row, place: str) -> None:
     """Only what cannot fit any more, since blanks and escapes of JSON are not stored: the database measures exactly."""
     limit = row["payload_limit_bytes"]
     if size > 6 * limit:
-        problem = FieldProblem(f"{place}payload", f"{size} bytes are over the limit of {limit} bytes")
-        raise ProblemError(
-            "refused",
-            f"{problem.field}: {problem.message}",
-            "leave the data in a file and put its path into the payload",
-            errors=[problem],
-        )
+        message = f"{size} bytes are over the limit of {limit} bytes"
+        next_step = "leave the data in a file and put its path into the payload"
+        raise field_error("refused", f"{place}payload", message, next_step)
 
 
 def _payload_problems(tree: Any, schema: dict[str, Any] | None, place: str) -> Iterable[FieldProblem]:

@@ -5,9 +5,9 @@ import asyncio
 import msgspec
 
 from services.admin.api.answers import Health, JobTypes, JobTypeState, Outcome, Workers, WorkerState
-from services.admin.api.enqueueing import YEARS
+from services.admin.api.enqueueing import check_time
 from services.admin.api.operations import Answer, Call
-from services.admin.api.problems import FieldProblem, ProblemError
+from services.admin.api.problems import ProblemError
 from services.admin.database import TROUBLE
 
 _HEALTH_SECONDS = 5.0
@@ -29,9 +29,7 @@ async def list_workers(call: Call) -> Answer:
 async def pause(call: Call) -> Answer:
     """Nothing of the type is taken any more; what runs goes on."""
     asked = call.body.value
-    if asked.until is not None and asked.until.year not in YEARS:
-        problem = FieldProblem("until", f"expected a time of the years {YEARS[0]} to {YEARS[-1]}")
-        raise ProblemError("invalid_body", f"until: {problem.message}", "correct it", errors=[problem])
+    check_time(asked.until, "until")
     await _change_type(call, "api_pause", until=asked.until, reason=asked.reason)
     return Answer(Outcome(outcome="paused"))
 

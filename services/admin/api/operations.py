@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from services.admin.api.authentication import TokenCheck, check_scope
 from services.admin.api.bodies import read_body, read_parameters
-from services.admin.api.problems import FieldProblem, ProblemError
+from services.admin.api.problems import ProblemError, field_error
 from services.admin.api.shapes import Nothing
 from services.admin.api.tokens import Token
 from services.admin.database import Database
@@ -53,9 +53,7 @@ class Call:
         try:
             return msgspec.convert(self.request.path_params["id"], UUID)
         except msgspec.ValidationError as error:
-            message = "it is no UUID"
-            problem = FieldProblem("id", message)
-            raise ProblemError("invalid_parameter", f"id: {message}", "correct the path", errors=[problem]) from error
+            raise field_error("invalid_parameter", "id", "it is no UUID", "correct the path") from error
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,11 @@ class ProblemError(Exception):
         )
 
 
+def field_error(code: str, field: str, message: str, next_step: str) -> ProblemError:
+    """The problem of one field or parameter."""
+    return ProblemError(code, f"{field}: {message}", next_step, errors=[FieldProblem(field, message)])
+
+
 def _cut(text: str) -> str:
     """Text that every reader of JSON takes, of a bounded length."""
     text = text.encode("utf-8", "backslashreplace").decode()
