@@ -1,14 +1,25 @@
-"""Fixtures of the admin view's tests; tests/services/admin_site.py has what they are made of."""
+"""Fixtures of the admin view's and the transcription's tests; admin_site.py and whisper_worker.py make them."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.databases import Database, Server
+from tests.worker_processes import WorkerProcesses
 
 if TYPE_CHECKING:
     from tests.services.admin_site import AdminSite
+    from tests.services.whisper_worker import Whisper
+
+
+@pytest.fixture
+def whisper(database: Database, worker_process: WorkerProcesses, tmp_path: Path, samples: Path) -> "Whisper":
+    """A media folder, on which workers can be started."""
+    from tests.services.whisper_worker import Whisper  # what only its tests need
+
+    return Whisper(database, worker_process, tmp_path / "media", samples)
 
 
 @pytest.fixture

@@ -3,16 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-import av
 import numpy as np
 import pytest
 import webvtt
 
 from services.whisper.messages import SAMPLE_RATE
-from tests.databases import Database
+from tests.services.whisper_sound import read_sound, write_wave
 from tests.services.whisper_support import words_of
 from tests.services.whisper_worker import Whisper
-from tests.worker_processes import WorkerProcesses
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
 
@@ -28,24 +26,6 @@ TURNS = [
 LENGTH = 48.0
 
 
-def sound(file: Path) -> np.ndarray[Any, np.dtype[np.float32]]:
-    resampler = av.AudioResampler("flt", "mono", SAMPLE_RATE)
-    with av.open(str(file)) as container:
-        frames = [part for frame in container.decode(audio=0) for part in resampler.resample(frame)]
-        frames += resampler.resample(None)
-    return np.concatenate([frame.to_ndarray()[0] for frame in frames])
-
-
-def write_wav(file: Path, samples: np.ndarray[Any, np.dtype[np.float32]]) -> None:
-    import wave
-
-    with wave.open(str(file), "wb") as wav:
-        wav.setnchannels(1)
-        wav.setsampwidth(2)
-        wav.setframerate(SAMPLE_RATE)
-        wav.writeframes((samples * 32767).astype("<i2").tobytes())
-
-
 def record(folder: Path, samples: Path) -> dict[str, str]:
     """The two tracks: each as long as the conversation, silent where the other speaks. Speaker -> file."""
     files = {READER: "reader.wav", PRESIDENT: "president.wav"}
@@ -53,15 +33,10 @@ def record(folder: Path, samples: Path) -> dict[str, str]:
         track = np.zeros(int(LENGTH * SAMPLE_RATE), dtype=np.float32)
         for who, at, sample, start, end in TURNS:
             if who == speaker:
-                piece = sound(samples / "audio" / sample)[int(start * SAMPLE_RATE) : int(end * SAMPLE_RATE)]
+                piece = read_sound(samples / "audio" / sample)[int(start * SAMPLE_RATE) : int(end * SAMPLE_RATE)]
                 track[int(at * SAMPLE_RATE) :][: len(piece)] = piece
-        write_wav(folder / name, track)
+        write_wave(folder / name, track)
     return files
-
-
-@pytest.fixture
-def whisper(database: Database, worker_process: WorkerProcesses, tmp_path: Path, samples: Path) -> Whisper:
-    return Whisper(database, worker_process, tmp_path / "media", samples)
 
 
 def test_every_segment_has_its_speaker_in_order_and_overlaps_stay(whisper: Whisper) -> None:

@@ -7,34 +7,25 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-import psutil
 import pytest
 
 from services.whisper import engine, progress
 from services.whisper.messages import EngineRequest, ModelRequest, SpeechRequest
 from services.whisper.transcription import Transcription
 from sidelinja_jobs import Checkpoint
-from tests.databases import Database
 from tests.services.whisper_support import base_model
 from tests.services.whisper_worker import Whisper
 from tests.waiting import wait_until
-from tests.worker_processes import WorkerProcess, WorkerProcesses
+from tests.worker_processes import WorkerProcess
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
 
-ENDED = "select error_class, error_msg from job_attempt where job_id = %s and ended_at is not null order by id limit 1"
-
 
 @pytest.fixture
-def whisper(database: Database, worker_process: WorkerProcesses, tmp_path: Path, samples: Path) -> Whisper:
-    made = Whisper(database, worker_process, tmp_path / "media", samples)
-    made.make_impatient()
-    made.add("ljspeech-2min.mp3", "episode.mp3")
-    return made
-
-
-def engine_of(worker: WorkerProcess) -> psutil.Process:
-    return wait_until(lambda: next(iter(worker.children()), None), 60, what="an engine")
+def whisper(whisper: Whisper) -> Whisper:
+    whisper.make_impatient()
+    whisper.add("ljspeech-2min.mp3", "episode.mp3")
+    return whisper
 
 
 def test_killed_engine_stands_in_the_history_and_the_job_goes_on(whisper: Whisper) -> None:
@@ -42,11 +33,11 @@ def test_killed_engine_stands_in_the_history_and_the_job_goes_on(whisper: Whispe
     job_id = whisper.enqueue("episode.mp3", language="en", outputs=[])
     whisper.wait_for_units(job_id, 2)
 
-    engine_of(worker).kill()
+    whisper.engine_of(worker).kill()
     wait_until(lambda: whisper.database.job(job_id)["status"] == "completed", 60, what="the second run to end")
     result = whisper.database.job(job_id)["result"]
 
-    first = whisper.database.row(ENDED, job_id)
+    first = whisper.first_attempt(job_id)
     assert first["error_class"] == "child_died"
     assert re.search(r"signal 9 \(SIGKILL\).*peak memory \d{2,} MiB.*unit \d \(", first["error_msg"])
     assert result["timing"]["resumed_units"] >= 2
@@ -71,7 +62,7 @@ def kill_twice(whisper: Whisper, worker: WorkerProcess, job_id: UUID) -> UUID:
     """Kills the engine under the job, while it works, and again when it works anew."""
     for death in (1, 2):
         wait_until(lambda: at_work(whisper, job_id, attempts=death - 1), 60, what="a segment")  # noqa: B023
-        engine_of(worker).kill()
+        whisper.engine_of(worker).kill()
         wait_until(lambda: deaths(whisper, job_id) >= death, 20, what="the death to be told")  # noqa: B023
     return job_id
 

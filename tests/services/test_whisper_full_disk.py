@@ -1,23 +1,15 @@
 """A disk that is full when the transcript is written: told, tried again, and nothing is transcribed twice."""
 
 import resource
-from pathlib import Path
 
 import pytest
 
-from tests.databases import Database
 from tests.services.whisper_support import JFK, words_of
 from tests.services.whisper_worker import Whisper
-from tests.worker_processes import WorkerProcesses
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
 
 ROOM_BYTES = 2000  # less than the transcript; the log at level error needs none
-
-
-@pytest.fixture
-def whisper(database: Database, worker_process: WorkerProcesses, tmp_path: Path, samples: Path) -> Whisper:
-    return Whisper(database, worker_process, tmp_path / "media", samples)
 
 
 def test_full_disk_is_told_and_the_next_run_has_only_the_writing_to_do(whisper: Whisper) -> None:

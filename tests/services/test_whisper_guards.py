@@ -1,6 +1,5 @@
 """What is no speech gives no text, with the real model; and what the engine makes of segments that it was given."""
 
-import wave
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,27 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from services.whisper.messages import UNIT_NOTES
+from services.whisper.messages import SAMPLE_RATE, UNIT_NOTES
 from services.whisper.recognizer import Recognizer
+from tests.services.whisper_sound import Sound, write_wave
 from tests.services.whisper_support import text_of, transcribe_anew
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(120)]
 
-RATE = 16_000
 
-
-def write_wave(file: Path, sound: "np.ndarray[Any, Any]") -> None:
-    with wave.open(str(file), "wb") as target:
-        target.setnchannels(1)
-        target.setsampwidth(2)
-        target.setframerate(RATE)
-        target.writeframes((sound * 32767).astype("<i2").tobytes())
-
-
-def melody(seconds: int) -> "np.ndarray[Any, Any]":
+def melody(seconds: int) -> Sound:
     """Chords with overtones that swell and fade, a bass, and a beat."""
     generator = np.random.default_rng(7)
-    time = np.arange(seconds * RATE) / RATE
+    time = np.arange(seconds * SAMPLE_RATE) / SAMPLE_RATE
     sound = np.zeros_like(time)
     for bar, root in enumerate([220.0, 174.6, 130.8, 196.0] * (seconds // 8 + 1)):
         swell = np.clip(1 - np.abs(time - 2 * bar - 1), 0, 1)
@@ -36,7 +26,7 @@ def melody(seconds: int) -> "np.ndarray[Any, Any]":
             for overtone in (1, 2, 3):
                 sound += swell * np.sin(2 * np.pi * root * interval * overtone * time) / overtone
     sound += (np.mod(time, 0.5) < 0.03) * generator.normal(0, 1, time.size)
-    return sound / np.abs(sound).max() * 0.8
+    return sound / np.abs(sound).max() * np.float32(0.8)
 
 
 @pytest.mark.parametrize("language", ["no", None])

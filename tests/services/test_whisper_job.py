@@ -1,21 +1,13 @@
 """The worker as a process, on a real database, with the real model."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.databases import Database
 from tests.services.whisper_support import JFK, base_model, read_aloud, transcript_of, words_of
 from tests.services.whisper_worker import Whisper
-from tests.worker_processes import WorkerProcesses
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
-
-
-@pytest.fixture
-def whisper(database: Database, worker_process: WorkerProcesses, tmp_path: Path, samples: Path) -> Whisper:
-    return Whisper(database, worker_process, tmp_path / "media", samples)
 
 
 def test_job_leaves_transcript_row_and_files_beside_the_audio(whisper: Whisper) -> None:

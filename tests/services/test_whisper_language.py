@@ -1,32 +1,16 @@
 """The language of a file is that of most of its speech, not of its first seconds."""
 
-import wave
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from services.whisper.decode import AudioReader
 from services.whisper.messages import SAMPLE_RATE, UnitResult
 from services.whisper.recognizer import Recognizer, language_windows
+from tests.services.whisper_sound import read_sound, write_wave
 from tests.services.whisper_support import transcribe_anew, transcript_of
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(120)]
-
-
-def samples_of(file: Path) -> "np.ndarray[Any, Any]":
-    with file.open("rb") as content, AudioReader(content.fileno()) as reader:
-        return reader.read(600 * SAMPLE_RATE)
-
-
-def write_wave(file: Path, sound: "np.ndarray[Any, Any]") -> Path:
-    with wave.open(str(file), "wb") as target:
-        target.setnchannels(1)
-        target.setsampwidth(2)
-        target.setframerate(SAMPLE_RATE)
-        target.writeframes(sound.astype("<i2").tobytes())
-    return file
 
 
 def found(units: list[UnitResult]) -> tuple[str | None, float | None]:
@@ -42,8 +26,8 @@ def unspoken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_english_jingle_does_not_make_a_norwegian_file_english(samples: Path, tmp_path: Path, unspoken: None) -> None:
-    jingle = samples_of(samples / "audio" / "jfk.mp3")
-    speech = samples_of(samples / "audio" / "npsc-medium.mp3")
+    jingle = read_sound(samples / "audio" / "jfk.mp3")
+    speech = read_sound(samples / "audio" / "npsc-medium.mp3")
     write_wave(tmp_path / "episode.wav", np.concatenate([jingle, *([speech] * 6)]))
 
     language, probability = found(transcribe_anew(tmp_path, "episode.wav", language=None))
@@ -56,8 +40,8 @@ def test_english_jingle_does_not_make_a_norwegian_file_english(samples: Path, tm
 def test_language_is_looked_for_beyond_a_first_unit_without_enough_speech(
     samples: Path, tmp_path: Path, unspoken: None
 ) -> None:
-    speech = samples_of(samples / "audio" / "npsc-medium.mp3")
-    silence = np.zeros(20 * SAMPLE_RATE, dtype=np.int16)
+    speech = read_sound(samples / "audio" / "npsc-medium.mp3")
+    silence = np.zeros(20 * SAMPLE_RATE, dtype=np.float32)
     write_wave(tmp_path / "late.wav", np.concatenate([silence, *([speech] * 4)]))
 
     units = transcribe_anew(tmp_path, "late.wav", language=None, unit_seconds=15)

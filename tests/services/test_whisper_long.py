@@ -16,11 +16,10 @@ import psutil
 import pytest
 
 from services.whisper.messages import SAMPLE_RATE
-from tests.databases import Database
-from tests.services.test_whisper_conversation import sound
+from tests.services.whisper_sound import read_sound
 from tests.services.whisper_worker import Whisper
 from tests.waiting import wait_until
-from tests.worker_processes import WorkerProcess, WorkerProcesses
+from tests.worker_processes import WorkerProcess
 
 pytestmark = [pytest.mark.long, pytest.mark.model, pytest.mark.timeout(0)]
 
@@ -31,14 +30,9 @@ MOST_GROWTH_BYTES = 50 * 1_000_000
 SOON = 4 * 3600.0
 
 
-@pytest.fixture
-def whisper(database: Database, worker_process: WorkerProcesses, tmp_path: Path, samples: Path) -> Whisper:
-    return Whisper(database, worker_process, tmp_path / "media", samples)
-
-
 def write_episode(file: Path, samples: Path, hours: float) -> None:
     """The read chapter over and over, a little quieter or louder each time and with another pause after it."""
-    chapter = sound(samples / "audio" / "ljspeech-2min.mp3")
+    chapter = read_sound(samples / "audio" / "ljspeech-2min.mp3")
     chance = random.Random(1)  # noqa: S311 - the same episode every time
     wanted, written = int(hours * 3600 * SAMPLE_RATE), 0
     with av.open(str(file), "w", format="mp3") as container:

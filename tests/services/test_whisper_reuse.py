@@ -1,21 +1,13 @@
 """The same audio with the same settings is transcribed once, unless the job insists."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.databases import Database
 from tests.services.whisper_support import JFK, words_of
 from tests.services.whisper_worker import Whisper
-from tests.worker_processes import WorkerProcesses
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
-
-
-@pytest.fixture
-def whisper(database: Database, worker_process: WorkerProcesses, tmp_path: Path, samples: Path) -> Whisper:
-    return Whisper(database, worker_process, tmp_path / "media", samples)
 
 
 def test_a_show_gives_its_episodes_their_language_and_names(whisper: Whisper) -> None:

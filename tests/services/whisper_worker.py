@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import psutil
+
 from tests.databases import Database
 from tests.services.whisper_support import base_model
 from tests.waiting import wait_until
@@ -22,14 +24,15 @@ class Whisper:
         self.samples = samples
         media.mkdir()
 
-    def start(self, *, ready: bool = True, **environ: str) -> WorkerProcess:
+    def start(self, program: str | None = None, *, ready: bool = True, **environ: str) -> WorkerProcess:
+        """A worker as it is, or one that a program of its own starts."""
         settings = {
             "MEDIA_ROOT": str(self.media),
             "MODEL_ROOT": str(base_model().folder.parent),
             "UNIT_SECONDS": "30",
             **environ,
         }
-        command = [sys.executable, "-m", "services.whisper"]
+        command = [sys.executable, *(["-m", "services.whisper"] if program is None else ["-c", program])]
         worker = self.processes.start_command(self.database, command, "worker_whisper", settings)
         if ready:
             self.processes.wait_until_registered(self.database, worker, 60)
@@ -48,6 +51,14 @@ class Whisper:
         self.database.rows(
             "update job_type set lease_seconds = 3, backoff_base_seconds = 1 where name = 'whisper_transcribe'"
         )
+
+    def engine_of(self, worker: WorkerProcess) -> psutil.Process:
+        return wait_until(worker.children, 60, what="an engine")[0]
+
+    def first_attempt(self, job_id: UUID) -> dict[str, Any]:
+        """As soon as it has ended."""
+        ended = "select error_class, error_msg from job_attempt where job_id = %s and ended_at is not null order by id"
+        return wait_until(lambda: self.database.rows(ended, job_id), 90, what="the first attempt to end")[0]
 
     def wait_for_units(self, job_id: UUID, units: int) -> None:
         """Until so many units are finished, and the job is not."""
