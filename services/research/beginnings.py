@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from openrouter_client.pattern_parts import alternatives, elements, may_be_absent
 
-LENGTH = 4  # letters of a beginning
+LENGTH = 5  # letters of a beginning
 _DIGITS = frozenset("0123456789")
 
 

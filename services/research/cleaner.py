@@ -108,7 +108,8 @@ def _first_pass(paste: Paste) -> tuple[Draft, str | None]:
 
 def _reads_the_same(one: str, other: str) -> bool:
     """Whether two texts differ at most in blanks at the ends of lines, and below the last, which nobody looks at."""
-    return [row.rstrip(" \t") for row in split_lines(one.rstrip(" \t\r\n"))] == other.split("\n")
+    rows, others = split_lines(one.rstrip(" \t\r\n")), other.split("\n")
+    return len(rows) == len(others) and all(row.rstrip(" \t") == own for row, own in zip(rows, others, strict=True))
 
 
 def _letters(draft: Draft) -> int:

@@ -16,13 +16,9 @@ _CODE = re.compile(
 )
 # Whatever fits that holds one of these signs, or begins with one of these words; most lines do neither.
 _SIGNS = re.compile(r"[][(){}<>;:=$#@/]")
-_FIRST_WORD = re.compile(r"\w*")
-_WORDS = frozenset(
-    (
-        *("import", "from", "return", "raise", "yield", "assert", "pass", "break", "continue"),
-        *("sudo", "pip", "npm", "git", "docker", "curl", "cd", "apt", "make"),
-        *("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "FROM", "WHERE"),
-    )
+_WORDS = re.compile(
+    r"(?:import|from|return|raise|yield|assert|pass|break|continue|sudo|pip|npm|git|docker|curl|cd|apt|make"
+    r"|SELECT|INSERT|UPDATE|DELETE|CREATE|FROM|WHERE)\b"
 )
 _COPY = re.compile(r"(?:copy(?: code)?|copied!?|kopier(?: kode(?:n)?)?|kopiert!?)\Z", re.IGNORECASE)
 _LANGUAGE = re.compile(
@@ -96,8 +92,7 @@ def _is_code(line: Line) -> bool:
 
 
 def _may_be_code(source: str) -> bool:
-    word = _FIRST_WORD.match(source)
-    return _SIGNS.search(source) is not None or (word is not None and word.group() in _WORDS)
+    return _SIGNS.search(source) is not None or _WORDS.match(source) is not None
 
 
 def _is_run(lines: list[Line]) -> bool:

@@ -2,28 +2,27 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from services.research.line import Line
 
 _LONGEST, _MOST_WORDS = 80, 11
 _LEAST_BELOW = 60
 _ENDS = re.compile(r"[.,;:!»”\"')\]]\Z")
-_NUMBERED = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?[ \t]+[A-ZÆØÅ]")
 
 
 def mark_headings(lines: Sequence[Line]) -> None:
     """Makes a heading of a short line that stands before a paragraph."""
-    for line, below in zip(lines, [*lines[1:], None], strict=False):
-        is_free = line.kind == "text" or (line.kind == "item" and _NUMBERED.match(line.text) and line.has_gap)
-        if not is_free or below is None or line.text[:1] in "–—-@#" or below.kind == "heading":
-            continue
-        is_short = len(line.text) <= _LONGEST and line.text.count(" ") < _MOST_WORDS and not _ENDS.search(line.text)
-        is_above_text = below.kind in ("item", "quote") or len(below.text) >= _LEAST_BELOW
-        if (
-            is_short
-            and is_above_text
-            and any(map(str.isalpha, line.text))
-            and "\t" not in line.text
-            and line.kind == "text"
-        ):
+    for line, below in pairwise(lines):
+        if line.kind == "text" and _begins_text(below) and _is_label(line.text):
             line.kind, line.level = "heading", 2
+
+
+def _begins_text(line: Line) -> bool:
+    return line.kind in ("item", "quote") or (line.kind != "heading" and len(line.text) >= _LEAST_BELOW)
+
+
+def _is_label(text: str) -> bool:
+    if len(text) > _LONGEST or text.count(" ") >= _MOST_WORDS or text[:1] in "–—-@#" or _ENDS.search(text):
+        return False
+    return "\t" not in text and any(map(str.isalpha, text))

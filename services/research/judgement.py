@@ -10,18 +10,17 @@ from services.research.wordings import CONSENT_THINGS, CONSENT_WORDS, NAV_WORDS,
 _EDGES = " \t.,:;!…«»“”„\"'|*_#–—-·•›‹→←↑↓>=/\\~^▾▼▲►▶★☆"
 _GLUED = re.compile("(?<=[a-zæøå0-9?])(?=[A-ZÆØÅ])")  # buttons whose line breaks got lost
 _GLUE = re.compile("[a-zæøå0-9?][A-ZÆØÅ]")
-_CRUMB_SIGNS = frozenset("›»>▸«‹")
 _CRUMBS = re.compile(r"\S +[›»>▸«‹] +(?=\S)")
 _LONGEST_STEP, _LEAST_BARS = 4, 3  # words; signs between entries
 _DIGIT = re.compile(r"\d")
 _ALIKE = str.maketrans("123456789", "000000000")
 _SPOKEN_NUMBER = re.compile("|".join(rf"{number}(?<!\d{number})(?!\d)" for number in sorted(NUMBERS)))
 _CAPITAL = re.compile(" [A-ZÆØÅ]")
-_CAPITALS = re.compile(" (?=[A-ZÆØÅ])(?<! på )(?<! til )(?<! via )(?<! on )(?<! to )(?<! by )")
+_CAPITALS = re.compile(" (?=[A-ZÆØÅ])(?<! (?:på|on|to|by) )(?<! (?:til|via) )")
 _SIGNS = re.compile("[\u2190-\u2bff─-╿\U0001f000-\U0001faff\ufe0f\u200d]+")
 _EMOJI = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
 _SEPARATORS = re.compile(r"\s*[|•·›»>▸/⁄<]\s+|\s+[|•·›»/–]\s*|\t+|\s{2,}")
-_SEPARATOR_SIGNS = re.compile(r"[|•·›»>▸/⁄<–]|\s\s")
+_SEPARATOR_SIGNS = re.compile(r"[|•·›»>▸«‹/⁄<–\t]")  # a line without one, and without two blanks, has one entry
 _CLOSING = "»”\"')"
 _ENDS_OF_SENTENCES, _MARKS = frozenset(".!?:…"), frozenset("!?")
 _DIGITS = re.compile(r"[\d\s.,:k%/+-]+\Z")
@@ -70,7 +69,6 @@ def forget() -> None:
     """Lets go of what was judged: one paste's lines are of no use for the next."""
     _judge_short.cache_clear()
     _judge_alike.cache_clear()
-    _read_entry.cache_clear()
 
 
 def _judge_long(text: str) -> Judgement:
@@ -111,10 +109,12 @@ def _judge_words(text: str, is_row: bool) -> Judgement:
     section = None if ends and not text.rstrip().endswith(":") else reading.section
     # Entries are made of the line's own words; but where it stands in brackets, that is seen of the whole line alone.
     hints = None if "(" in text or "[" in text else reading.hints
-    if not is_row and ":" not in text and _is_labels(text, hints=hints):
+    may_be_menu = not is_row and len(text) <= _LONGEST_MENU
+    glued = _folded(_GLUED.split(text)) if may_be_menu and _GLUE.search(text) else []
+    if may_be_menu and ":" not in text and _is_labels(text, glued, hints=hints):
         return Judgement(folded, "labels", True, is_sentence)
     weak = None if is_spoken else reading.weak
-    is_menu = not is_row and not is_spoken and _is_menu(text, hints=hints)
+    is_menu = may_be_menu and not is_spoken and _is_menu(text, glued, hints=hints)
     name = weak or ("navigation" if is_menu else None)
     return Judgement(folded, name, False, is_sentence, section, is_menu, consent_words=consent)
 
@@ -139,51 +139,47 @@ def _consent_words(folded: str) -> int:
     return len({found.lastindex for found in CONSENT_THINGS.finditer(folded)})
 
 
-def _is_menu(text: str, *, hints: int | None) -> bool:
+def _is_menu(text: str, glued: list[str], *, hints: int | None) -> bool:
     """Whether a line is a row of menu entries: short, most of them words that menus have."""
-    if len(text) > _LONGEST_MENU:
-        return False
-    if not _CRUMB_SIGNS.isdisjoint(text) and len(_CRUMBS.findall(text)) >= 2:
-        return True
-    steps = text.split(" / ")
-    if len(steps) > _MENU_ITEMS and all(0 < len(step.split()) <= _LONGEST_STEP for step in steps):
-        return True
-    entries = _entries(text)
-    if len(entries) > _MENU_ITEMS - 1:
+    entries = glued
+    if _SEPARATOR_SIGNS.search(text) or "  " in text:
+        if _are_steps(text):
+            return True
+        separate = _folded(_SEPARATORS.split(text))
+        entries = separate if len(separate) >= _MENU_ITEMS else glued
+    if len(entries) >= _MENU_ITEMS:
         if any(entry.count(" ") >= _MOST_BLANKS for entry in entries):
             return False
         least = 1 if text.count(" | ") >= _LEAST_BARS and not _DIGIT.search(text) else max(2, 0.4 * len(entries))
         words = [entry for entry in entries if not entry.isdecimal()]
-        return _are_many((_is_known(entry, hints=hints) for entry in words), len(words), least)
-    words = text.split()
-    if not words:
-        return False
-    if len(words) == 1:
+        return _are_many((_is_known(entry, WORDINGS.read(entry, hints)) for entry in words), len(words), least)
+    first = text.split(maxsplit=3)[:3]
+    if len(first) == 1:
         return fold(text) in NAV_WORDS
-    if len(words) < 3 or words[0][:1].islower() or words[1][:1].islower() or words[2][:1].islower():
+    if len(first) < 3 or any(word[0].islower() for word in first):
         return False
+    words = text.split()
     return sum(1 for word in words if fold(word) in NAV_WORDS) >= 0.6 * len(words)
 
 
-def _entries(text: str) -> list[str]:
-    """The entries of a row, folded; a line that is none stays as it is."""
-    cells = _SEPARATORS.split(text) if _SEPARATOR_SIGNS.search(text) else text.split("\t")
-    entries = [entry for entry in map(fold, cells) if entry] if len(cells) > 1 else [text]
-    if len(entries) == 1 and _is_glued(text):
-        entries = [entry for entry in map(fold, _GLUED.split(text)) if entry]
-    return entries
+def _are_steps(text: str) -> bool:
+    """Whether a line tells the way to a page: a > b > c, a / b / c."""
+    if len(_CRUMBS.findall(text)) >= 2:
+        return True
+    steps = text.split(" / ")
+    return len(steps) > _MENU_ITEMS and all(0 < len(step.split()) <= _LONGEST_STEP for step in steps)
 
 
-def _is_labels(text: str, *, hints: int | None) -> bool:
+def _folded(cells: Iterable[str]) -> list[str]:
+    """The entries of a row that hold anything."""
+    return [entry for entry in map(fold, cells) if entry]
+
+
+def _is_labels(text: str, glued: list[str], *, hints: int | None) -> bool:
     """Whether a line is two or more buttons whose line breaks got lost."""
-    if len(text) > _LONGEST_MENU:
-        return False
-    splits = [split for split, is_tried in ((_GLUED, _is_glued(text)), (_CAPITALS, _is_capitalised(text))) if is_tried]
-    return any(_are_labels([part for part in map(fold, split.split(text)) if part], hints=hints) for split in splits)
-
-
-def _is_glued(text: str) -> bool:
-    return _GLUE.search(text) is not None
+    if glued and _are_labels(glued, hints=hints):
+        return True
+    return _is_capitalised(text) and _are_labels(_folded(_CAPITALS.split(text)), hints=hints)
 
 
 def _is_capitalised(text: str) -> bool:
@@ -193,11 +189,18 @@ def _is_capitalised(text: str) -> bool:
 
 
 def _are_labels(parts: list[str], *, hints: int | None) -> bool:
-    if len(parts) < 2:
+    """Whether two in five are worded as a page's own wherever they stand, and three in five at all."""
+    count = len(parts)
+    if count < _MENU_ITEMS:
         return False
-    strong = (_read_entry(part, hints).strong is not None for part in parts)
-    known = (_is_known(part, hints=hints) for part in parts)
-    return _are_many(strong, len(parts), max(1, 0.4 * len(parts))) and _are_many(known, len(parts), 0.6 * len(parts))
+    strong = known = 0
+    for left, part in zip(range(count - 1, -1, -1), parts, strict=True):
+        reading = WORDINGS.read(part, hints)
+        strong += reading.strong is not None
+        known += _is_known(part, reading)
+        if strong + left < max(1, 0.4 * count) or known + left < 0.6 * count:
+            return False
+    return True
 
 
 def _are_many(told: Iterable[bool], count: int, least: float) -> bool:
@@ -212,17 +215,9 @@ def _are_many(told: Iterable[bool], count: int, least: float) -> bool:
     return least <= 0
 
 
-@lru_cache(maxsize=16384)
-def _read_entry(entry: str, hints: int | None) -> Reading:
-    return WORDINGS.read(entry, hints)
-
-
-def _is_known(entry: str, *, hints: int | None) -> bool:
+def _is_known(entry: str, reading: Reading) -> bool:
     """Whether one entry of a row is itself a label of a page."""
-    if entry in NAV_WORDS:
-        return True
-    reading = _read_entry(entry, hints)
-    return len(entry) <= _LONGEST_ENTRY and (reading.strong or reading.weak) is not None
+    return entry in NAV_WORDS or (len(entry) <= _LONGEST_ENTRY and (reading.strong or reading.weak) is not None)
 
 
 def is_consent(judgement: Judgement) -> bool:

@@ -32,7 +32,7 @@ _MARKDOWN_SIGNS = tuple(
 )
 _LEAST_SIGNS = 2
 _BROKEN_WORD = re.compile(r"[^\W\d_]{2}[-\u00ad]\n *[a-zæøåäö]")
-_LEAST_BROKEN_WORDS = 3
+_BROKEN_ENDS, _LEAST_BROKEN_WORDS = ("-\n", "\u00ad\n"), 3
 _SAMPLE = 200_000
 
 
@@ -55,7 +55,7 @@ def kind_of_text(text: str) -> PasteKind:
     sample = text[:_SAMPLE]
     if sum(1 for needs, sign in _MARKDOWN_SIGNS if holds(needs, sample) and sign.search(sample)) >= _LEAST_SIGNS:
         return "markdown"
-    broken = _BROKEN_WORD.finditer(sample)
+    broken = _BROKEN_WORD.finditer(sample) if any(end in sample for end in _BROKEN_ENDS) else ()
     if sum(1 for _ in zip(range(_LEAST_BROKEN_WORDS), broken, strict=False)) == _LEAST_BROKEN_WORDS:
         return "pdf"
     return "plain"

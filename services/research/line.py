@@ -65,7 +65,9 @@ class Line:
 
     def note(self, *changes: str) -> None:
         """Says what was done to the text."""
-        self.changes += tuple(how for how in changes if how not in self.changes)
+        for how in changes:
+            if how not in self.changes:
+                self.changes += (how,)
 
     def sources(self) -> tuple[tuple[int, str], ...]:
         """Number and text of every line of the paste that this one was made of."""

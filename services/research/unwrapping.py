@@ -14,7 +14,6 @@ _SHORTEST, _LONGEST = 40, 130  # characters of a line that was wrapped
 _LEAST_FULL = 0.6  # of the widest line beside it
 _ENDS, _CLOSING = frozenset(".!?:;"), "»”\"')]"
 _BROKEN = re.compile(r"(?P<left>[^\W\d_][^\W\d_-]{0,40}(?:-[^\W\d_-]{1,40}){0,3})-\Z")
-_FIRST_WORD = re.compile(r"[^\s]+")
 _AND = frozenset(("og", "eller", "som", "samt", "and", "or", "und", "och", "eller/og", "men"))
 _BROKEN_ADDRESS = re.compile(r"https?://\S{4,300}[/=&?_-]\Z")
 _ADDRESS = re.compile(r"www\.|://|@")
@@ -42,8 +41,7 @@ def unwrap(lines: list[Line], *, is_print: bool = False) -> list[Line]:
         above = joined[-1] if joined else None
         if above is None or line.has_gap or not _may_join(above, line) or len(above.text) > _LONGEST_PARAGRAPH:
             joined.append(line)
-            room = _room(kept, position)
-            last_length = _length(line)
+            room, last_length = _room(kept, position), _length(line)
             continue
         is_title = (
             is_print
@@ -56,10 +54,9 @@ def unwrap(lines: list[Line], *, is_print: bool = False) -> list[Line]:
             above.text[-_TAIL:], line.text, last_length, room if width and room >= _LEAST_WIDTH * width else 0
         ):
             _join(above, line, hyphenated)
-            last_length = _length(line)
         else:
             joined.append(line)
-            last_length = _length(line)
+        last_length = _length(line)
     gone = [line for line in lines if not line.is_kept]
     return sorted([*joined, *gone], key=lambda line: line.number)
 
@@ -115,8 +112,8 @@ def _belongs(above: str, text: str, length: int, room: int) -> bool:
         return True
     if text[:1].islower() and not _ends(above):
         return True
-    first = _FIRST_WORD.match(text)
-    return bool(room >= _SHORTEST and first and length >= _LEAST_FULL * room and length + 1 + len(first.group()) > room)
+    is_long = room >= _SHORTEST and length >= _LEAST_FULL * room
+    return is_long and length + 1 + len(text.partition(" ")[0]) > room
 
 
 def _ends(text: str) -> bool:
@@ -138,10 +135,10 @@ def _join(above: Line, line: Line, hyphenated: Counter[str]) -> None:
         above.parts += line.sources()
         return
     broken = _broken_word(tail)
-    first = _FIRST_WORD.match(line.text)
-    if broken and first and _is_one_word(broken.group("left"), first.group(), hyphenated):
+    first = line.text.partition(" ")[0] if broken else ""
+    if broken and _is_one_word(broken.group("left"), first, hyphenated):
         above.change(above.text[:-1] + line.text, "word joined")
-    elif broken and first and line.text[:1].islower() and first.group().strip(".,;:") not in _AND:
+    elif broken and first[:1].islower() and first.strip(".,;:") not in _AND:
         above.change(above.text + line.text, "word joined")
     else:
         above.change(f"{above.text} {line.text}", "lines joined")

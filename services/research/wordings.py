@@ -8,11 +8,12 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
+from operator import or_
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from openrouter_client.pattern_parts import Needs, alternatives, elements, holds, may_be_absent, needed
+from openrouter_client.pattern_parts import Needs, alternatives, holds, needed, needs_digit
 from services.research.beginnings import LENGTH, beginnings
 from services.research.hints import Hints
 
@@ -21,7 +22,7 @@ _LABEL_END = r"(?: ?[:|–-])?(?: ?\(.{0,30}\)?)?"
 _CONTENTS_END = r"(?: ?\[?(?:skjul|gøym|hide|vis|show)\]?)?"
 _SECTIONS = (("headlines", _LABEL_END), ("contents", _CONTENTS_END), ("page matters", _LABEL_END))
 _LONGEST_SECTION = 60
-_DIGIT, _NUMBER = re.compile(r"\d"), re.compile(r"\d+")
+_NUMBER = re.compile(r"\d+")
 _NO_NUMBER = re.compile(r"\\.|\{[\d,]+\}|\[[^]]*\]")
 _MOST_REMEMBERED = 16_384  # beginnings of lines, and sets of hints
 
@@ -61,25 +62,28 @@ class Wordings:
         self.longest = max(family.longest for family in self.families)
         self._begun: dict[str, list[_Candidate]] = {}  # beginning -> wordings
         self._hinted: list[_Candidate] = []  # wordings that begin with anything, or with a digit
+        by_digits = self._without_digits = 0  # of these, as bits: what a digit hints at, what needs none
         hints: list[tuple[int, Iterable[str]]] = []
-        numeric: list[tuple[frozenset[str], _Candidate]] = []
         begun: dict[tuple[int, frozenset[str]], list[str]] = {}
         for number, part in self.parts():
             begins, needs = beginnings(part), needed(part)
             if all(begin and not begin[0].isdecimal() for begin in begins):
                 begun.setdefault((number, begins), []).append(part)
-            elif needs:
-                hints.append((len(self._hinted), _likeliest(needs)))
-                self._hinted.append((number, needs, _compile(part)))
-            else:
-                numeric.append((begins, (number, (), _numeric(part))))
+                continue
+            place = len(self._hinted)
+            self._hinted.append((number, needs, _compile(part)))
+            if needs:
+                hints.append((place, _likeliest(needs)))
+            if not needs_digit(part):
+                _require(needs, part)
+                self._without_digits |= 1 << place
+            elif not needs:
+                by_digits |= 1 << place
         for (number, begins), parts in begun.items():
             for begin in begins:
                 self._begun.setdefault(begin, []).append((number, (), _compile("|".join(parts))))
-        self._consent = 1 << len(self._hinted)
-        self._hints = Hints([*hints, (len(self._hinted), consent_words)])
-        self._numeric = tuple(numeric)  # with their beginnings: those that need a digit and no word
-        self._numeric_from = lru_cache(_MOST_REMEMBERED)(self._find_numeric)
+        self._consent, self._digit = 1 << len(self._hinted), 2 << len(self._hinted)
+        self._hints = Hints([*hints, (len(self._hinted), consent_words)], by_digits | self._digit)
         self._nothing_with = lru_cache(_MOST_REMEMBERED)(self._find_nothing)
         self._beginning_with = lru_cache(_MOST_REMEMBERED)(self._find_begun)
         self._hinted_at_by = lru_cache(_MOST_REMEMBERED)(self._find_hinted)
@@ -95,9 +99,11 @@ class Wordings:
         nothing = self._nothing_with(hints)
         if len(folded) > self.longest:
             return nothing
-        candidates = self._numeric_from(folded[:1]) if _DIGIT.search(folded) else ()
+        candidates: tuple[_Candidate, ...] = ()
         if not folded[:1].isdecimal():
-            candidates += self._beginning_with(folded[:LENGTH])
+            candidates = self._beginning_with(folded[:LENGTH])
+        if not hints & self._digit:
+            hints &= self._without_digits
         if hints:
             candidates += self._hinted_at_by(hints)
         if not candidates:
@@ -110,10 +116,7 @@ class Wordings:
         return self._told(found, len(folded), nothing) if found else nothing
 
     def _hints_of(self, folded: str) -> int:
-        hints = 0
-        for bits in map(self._hints.__getitem__, folded.split(" ")):
-            hints |= bits
-        return hints
+        return reduce(or_, map(self._hints.__getitem__, folded.split(" ")))
 
     def _find_nothing(self, hints: int) -> Reading:
         return Reading(may_ask_consent=hints & self._consent != 0, hints=hints)
@@ -121,11 +124,6 @@ class Wordings:
     def _find_begun(self, begins: str) -> tuple[_Candidate, ...]:
         ways = (self._begun.get(begins[:length], ()) for length in range(1, len(begins) + 1))
         return tuple(candidate for candidates in ways for candidate in candidates)
-
-    def _find_numeric(self, first: str) -> tuple[_Candidate, ...]:
-        return tuple(
-            candidate for begins, candidate in self._numeric if any(begin[:1] in ("", first) for begin in begins)
-        )
 
     def _find_hinted(self, hints: int) -> tuple[_Candidate, ...]:
         return tuple(candidate for place, candidate in enumerate(self._hinted) if hints >> place & 1)
@@ -144,12 +142,9 @@ def _likeliest(needs: Needs) -> Iterable[str]:
     return next((words for words in needs if not any(map(str.isdecimal, words))), needs[0])
 
 
-def _numeric(part: str) -> re.Pattern[str]:
-    if not any(element == r"\d" and not may_be_absent(quantifier) for element, quantifier in elements(part)):
-        raise ValueError(
-            f"{_FILE.name}: {part!r} fits lines without a word or digit of its own. Next: make it need one"
-        )
-    return _compile(part)
+def _require(needs: Needs, part: str) -> None:
+    if not needs:
+        raise ValueError(f"{_FILE.name}: {part!r} fits lines without a word or digit of its own. Next: let it need one")
 
 
 def _read() -> dict[str, Any]:

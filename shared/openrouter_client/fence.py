@@ -112,15 +112,13 @@ def injection_suspected(text: str) -> bool:
 
 def _speaks_to_a_model(text: str) -> bool:
     folded = fold_case(text)
-    wanted = [(needs, address) for needs, address in _ADDRESSES if holds(needs, folded)]
-    if not wanted:
-        return False
     lines, folded_lines = text.splitlines(), folded.splitlines(keepends=True)
     starts = [0, *accumulate(map(len, folded_lines))]
+    places = {words: list(_lines_with(words, folded, starts)) for words in {needs[0] for needs, _ in _ADDRESSES}}
     return any(
         holds(needs, folded_lines[number]) and any(address.search(piece) for piece in _pieces(lines[number]))
-        for needs, address in wanted
-        for number in _lines_with(needs[0] if needs else {""}, folded, starts)
+        for needs, address in _ADDRESSES
+        for number in places[needs[0]]
     )
 
 

@@ -6,6 +6,7 @@ here: what is not understood needs no word, which costs time and nothing else.
 
 import re
 from collections.abc import Iterator
+from itertools import starmap
 
 Needs = tuple[frozenset[str], ...]
 _QUANTIFIER = re.compile(r"(?:[?*+]|\{(?P<least>\d*)(?:,\d*)?\})[?+]?")
@@ -87,6 +88,17 @@ def elements(pattern: str) -> Iterator[tuple[str, str]]:
         quantifier = _QUANTIFIER.match(pattern, end)
         yield pattern[position:end], quantifier.group() if quantifier else ""
         position = quantifier.end() if quantifier else end
+
+
+def needs_digit(pattern: str) -> bool:
+    """Whether whatever the pattern fits holds a digit that `\\d` stands for."""
+    return all(any(starmap(_is_digit, elements(part))) for part in alternatives(pattern))
+
+
+def _is_digit(element: str, quantifier: str) -> bool:
+    if may_be_absent(quantifier):
+        return False
+    return element == r"\d" or (element.startswith("(?:") and needs_digit(element[3:-1]))
 
 
 def may_be_absent(quantifier: str) -> bool:

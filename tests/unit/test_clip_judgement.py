@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.research import code_blocks, judgement
+from services.research import code_blocks, judgement, mojibake
 from services.research.judgement import judge
 from services.research.plain_text import read_plain
 from services.research.sheet import read_sheet
@@ -73,6 +73,17 @@ def test_rows_that_differ_in_numbers_are_judged_once(monkeypatch: pytest.MonkeyP
 
     assert [judge(row).folded.split(" ", 1)[0] for row in rows] == [str(number) for number in range(1000, 1400)]
     assert len(asked) < len(rows) / 10, "each row was judged by itself"
+
+
+@pytest.mark.parametrize("between", [*(f" {sign} " for sign in "|•·›»>▸/⁄<–"), "\t", "  "])
+def test_row_of_entries_is_a_menu_whatever_separates_them(between: str) -> None:
+    assert judge(between.join(["kart", "vær", "sport", "kultur"])).is_menu
+    assert judge("KartVærSportKultur").is_menu
+
+
+def test_broken_signs_are_seen_where_the_pattern_would_find_them() -> None:
+    for seen in (*mojibake._TABLE, "ðŸ˜€", "ðŸŽ‰"):
+        assert mojibake.has_broken_signs(f"{seen} og {seen}") == bool(mojibake._SURE.match(seen)), seen
 
 
 def test_lines_that_are_not_tried_are_no_code() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openrouter_client.fence import _ADDRESSES
-from openrouter_client.pattern_parts import alternatives, elements, fold_case, holds, needed
+from openrouter_client.pattern_parts import alternatives, elements, fold_case, holds, needed, needs_digit
 from services.research import wordings
 from services.research.judgement import fold
 
@@ -32,6 +32,22 @@ WORDINGS = sorted({part for _, part in wordings.WORDINGS.parts()})
 )
 def test_needs_of_a_pattern(pattern: str, needs: list[set[str]]) -> None:
     assert sorted(map(sorted, needed(pattern))) == sorted(sorted(words) for words in needs if words != {" "})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_needed"),
+    [
+        (r"side \d{1,3}", True),
+        (r"(?:kr \d+|\d+ kr) per år", True),
+        (r"side \d{0,3}", False),
+        (r"(?:side \d)?", False),
+        (r"(?:side|\d) av", False),
+        (r"\d svar|ingen svar", False),
+        (r"[\d ]{3}", False),
+    ],
+)
+def test_digit_that_a_pattern_needs(pattern: str, is_needed: bool) -> None:
+    assert needs_digit(pattern) is is_needed
 
 
 def test_pattern_is_taken_apart_at_its_top() -> None:
