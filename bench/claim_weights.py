@@ -16,17 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psycopg
-from psycopg.conninfo import make_conninfo
-
 from demo.embedded_postgres import EmbeddedPostgres
-from sidelinja_jobs.job_type import JobType
-from sidelinja_jobs.logins import FOLDERS, PASSWORD_FILE
-from sidelinja_jobs.migrate import migrate
+from tests.databases import Server
 
-ROOT = Path(__file__).resolve().parents[1]
-PASSWORD = "bench"
-TYPE = JobType(name="b", role="worker_bench")
 DUE = """insert into job_queue (job_type, payload, scheduled_for)
          select 'b', '{"i": 0}', now() - interval '1 hour' + n * interval '1 ms' from generate_series(1, %s) as n"""
 FUTURE = """insert into job_queue (job_type, payload, priority, scheduled_for)
@@ -77,26 +69,22 @@ STOP_VACUUM = "alter table job_queue set (autovacuum_enabled = false)"
 
 
 @contextmanager
-def laden(dsn: str, weight: Weight, due: int) -> Iterator[tuple[Any, Any]]:
+def laden(server: Server, weight: Weight, due: int) -> Iterator[tuple[Any, Any]]:
     """A worker's and an owner's session in a database with that weight and so many due jobs."""
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        for name in (*FOLDERS.values(), TYPE.role):
-            (Path(folder) / name).mkdir(exist_ok=True)
-            (Path(folder) / name / PASSWORD_FILE).write_text(PASSWORD)
-        migrate(dsn, ROOT / "db" / "init", [TYPE], Path(folder))
-        owner = stack.enter_context(psycopg.connect(dsn, autocommit=True))
-        for statement in (HASH, STOP_VACUUM, "set session_replication_role = replica"):
-            owner.execute(statement.encode())
-        if weight.holds_snapshot:
-            holder = stack.enter_context(psycopg.connect(dsn))
-            holder.execute("set transaction isolation level repeatable read")
-            holder.execute("select count(*) from job_queue")
-        for statement in [*weight.before, DUE % due, *weight.after]:
-            owner.execute(statement.encode())
-        worker = psycopg.connect(make_conninfo(dsn, user=TYPE.role, password=PASSWORD), autocommit=True)
-        stack.enter_context(worker)
-        worker.execute("select register_worker('w', 'b', '1', 'host', 1)")
-        yield worker, owner
+    database = server.create_database()
+    database.add_job_type("b", "worker_bench")
+    owner, worker = database.connect(), database.connect("worker_bench")
+    for statement in (HASH, STOP_VACUUM, "set session_replication_role = replica"):
+        owner.execute(statement)
+    if weight.holds_snapshot:
+        holder = database.connect(autocommit=False)
+        holder.execute("set transaction isolation level repeatable read")
+        holder.execute("select count(*) from job_queue")
+    for statement in [*weight.before, DUE % due, *weight.after]:
+        owner.execute(statement)
+    worker.execute("select register_worker('w', 'b', '1', 'host', 1)")
+    yield worker, owner
+    database.close()
 
 
 def claim(conn: Any, count: int) -> tuple[float, int]:
@@ -128,10 +116,9 @@ def main() -> None:
         Path(folder).chmod(0o755)  # root's server runs as another user
         settings = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
         postgres = stack.enter_context(EmbeddedPostgres(Path(folder) / "server", settings=settings))
-        sessions = {
-            name: stack.enter_context(laden(postgres.dsn(f"weight_{number}"), weight, due))
-            for number, (name, weight) in enumerate(WEIGHTS.items())
-        }
+        server = Server(postgres.dsn())
+        server.prepare()
+        sessions = {name: stack.enter_context(laden(server, weight, due)) for name, weight in WEIGHTS.items()}
         for count in COUNTS:
             costs = measure(sessions, count, options.rounds)
             base = costs["nothing"]
