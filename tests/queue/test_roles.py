@@ -9,6 +9,7 @@ import pytest
 
 from sidelinja_jobs import enqueue, enqueue_many, queue
 from sidelinja_jobs.errors import LeaseLostError, NotAllowedError
+from sidelinja_jobs.logins import FOLDERS
 from tests.databases import Database
 from tests.queue.role_rights import (
     COLUMN,
@@ -24,7 +25,7 @@ from tests.queue.role_rights import (
 )
 from tests.sessions import claim_one, refused, worker_session
 
-ROLES = ("operator", "admin", "delivery", "producer", "plain", "metrics", "reader", "worker_test")
+ROLES = tuple(MAY)
 
 
 def is_allowed(conn: Any, statement: str) -> bool:
@@ -42,8 +43,10 @@ def tables_of(conn: Any, statement: str) -> frozenset[str]:
     return frozenset(table for table in TABLES if is_allowed(conn, statement.format(table=table, column=COLUMN[table])))
 
 
-def test_the_list_of_tables_is_whole(database: Database) -> None:
+def test_the_lists_of_tables_and_of_roles_are_whole(database: Database) -> None:
     assert {table["name"] for table in database.rows(OWN_TABLES)} == set(TABLES)
+    assert {f"jobbko_{role}" for role in ROLES if role != "worker_test"} == set(FOLDERS)
+    assert set(MAY_EXECUTE) == set(ROLES)
 
 
 def test_each_role_reads_and_writes_exactly_its_tables(database: Database) -> None:
