@@ -22,6 +22,7 @@ from services.openrouter.show_notes import show_notes
 from services.openrouter.source import read_transcript
 from sidelinja_jobs import Context, Job
 from sidelinja_jobs.errors import HandlerError
+from sidelinja_jobs.volumes import VolumeWatch
 
 CHECKING, WRITING = 0.95, 0.98
 
@@ -32,6 +33,7 @@ class Analyzer:
     def __init__(self, settings: AnalyzeSettings, model: LanguageModel, model_name: str) -> None:
         self._settings, self._model, self._model_name = settings, model, model_name
         self._has_looked = False
+        self._volume_watch = VolumeWatch()
 
     def handle(self, job: Job[AnalyzePayload], ctx: Context) -> dict[str, Any]:
         """Analyses the job's transcript, writes the files that it wants, returns the result."""
@@ -41,7 +43,8 @@ class Analyzer:
             raise no_key_error("OPENROUTER_API_KEY", datetime.now(UTC))
         ctx.progress(0.0, "reading the transcript")
         transcript = read_transcript(payload, ctx, job.created_at)
-        target = find_target(self._settings.output_root, payload, transcript.audio_path, job.id)
+        with self._volume_watch.waiting_for(*self._settings.volumes):
+            target = find_target(self._settings.output_root, payload, transcript.audio_path, job.id)
         spoken = spoken_language(transcript)
         language = output_language(payload.output_language, spoken, self._settings.language)
         blocks = make_blocks(transcript)
@@ -58,7 +61,8 @@ class Analyzer:
             ctx.progress(WRITING, "writing the files")
             notes = show_notes(checked.head, checked.chapters, checked.people, checked.quotes, language)
             files = render_files(payload.outputs, result, notes, payload.hints.show_title)
-            result["outputs"] = target.write(files, job.id.hex[:12])
+            with self._volume_watch.waiting_for(*self._settings.volumes):
+                result["outputs"] = target.write(files, job.id.hex[:12])
         else:
             result["outputs"] = {}
         result["provenance"]["duration_ms"] = round((time.monotonic() - started) * 1000)

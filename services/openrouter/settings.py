@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sidelinja_jobs import SettingsError
 from sidelinja_jobs.settings import setting
+from sidelinja_jobs.volumes import Volume
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ class AnalyzeSettings:
         maximum=10_000_000,
         help="a longer transcript is asked about in parts, even where all of it fits the model",
     )
+
+    @property
+    def volumes(self) -> list[Volume]:
+        """The folders that a job with files waits for while they are away."""
+        return [] if self.output_root is None else [Volume("OUTPUT_ROOT", self.output_root, may_be_empty=True)]
 
     def require_folder(self) -> None:
         """Raises SettingsError when OUTPUT_ROOT is set and cannot be used."""

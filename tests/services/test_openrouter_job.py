@@ -126,6 +126,10 @@ def test_files_that_cannot_be_written_are_told_before_anything_is_paid(
     assert error_of(service, long)[0] == "name_too_long"
     linked = enqueue(service, text=text, outputs=wanted, output_path="link/notes")
     assert error_of(service, linked)[0] == "not_writable"
+    outputs.rename(tmp_path / "away")
+    put_off = enqueue(service, text=text, outputs=wanted, output_path="notes")
+    wait_until(lambda: service.database.job(put_off)["postponements"] == 1, what="the job to be put off")
+    assert service.database.job(put_off)["attempts"] == 0
     assert service.standin.chats == []
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
