@@ -75,6 +75,20 @@ def test_a_program_that_follows_the_specification_alone_can_end_a_job_in_error(d
     assert database.job(job)["error_fingerprint"]
 
 
+def test_a_message_that_comes_after_the_status_counts(database: Database) -> None:
+    jobs = [database.enqueue() for _ in range(3)]
+    with database.connect("plain") as conn:
+        conn.execute("update job_queue set status = 'error'")
+        nameless = {database.job(job)["error_fingerprint"] for job in jobs}
+        conn.execute("update job_queue set error_msg = 'no file 7' where id = %s", jobs[:1])
+        conn.execute("update job_queue set error_msg = 'no file 8', worker_id = 'w' where id = %s", jobs[1:2])
+
+    first, second, third = (database.job(job)["error_fingerprint"] for job in jobs)
+    assert first == second != third
+    assert nameless == {third}
+    assert database.rows("select count(*) from job_event where new_status = 'error'") == [{"count": 3}]
+
+
 def enqueue_once(conn: psycopg.Connection[Any], request: UUID, **given: object) -> tuple[UUID, str]:
     row = conn.execute(
         "select id, outcome from enqueue_once(%s, 'test_job', '{}', p_origin_id => %s)",

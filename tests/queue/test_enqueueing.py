@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import RFC_4122, UUID, uuid4
 
 import msgspec
 import psycopg
@@ -119,6 +119,16 @@ def test_many_jobs_come_back_in_the_order_of_their_payloads(database: Database, 
     claims = [claim for _ in range(5) for claim in queue.claim(worker_session(database), "test_job", "w1", 100)]
     assert [claim.id for claim in claims] == ids, "that are due at the same moment are claimed in this order, too"
     assert enqueue_many(producer, "test_job", []) == []
+
+
+def test_the_ids_of_one_call_are_neighbours_and_those_of_two_calls_are_not(producer: Any) -> None:
+    one, other = (enqueue_many(producer, "test_job", [{}] * 300) for _ in range(2))
+
+    for ids in (one, other):
+        assert [each.time_low for each in ids] == list(range(ids[0].time_low, ids[0].time_low + 300))
+        assert len({each.bytes[4:] for each in ids}) == 1
+        assert {(each.version, each.variant) for each in ids} == {(4, RFC_4122)}
+    assert one[0].bytes[4:] != other[0].bytes[4:]
 
 
 def test_one_bad_payload_among_many_leaves_none_and_is_named(database: Database, producer: Any) -> None:
