@@ -12,23 +12,13 @@ from typing import Any
 from uuid import UUID
 
 from services.openrouter.payload import AnalyzePayload, OutputKind
-from sidelinja_jobs import PermanentError, RetryLaterError
-from sidelinja_jobs.confined_files import folder_beneath, write_whole
+from sidelinja_jobs import PermanentError
+from sidelinja_jobs.confined_files import FULL, DiskFullError, folder_beneath, write_whole
 
 SUFFIXES: dict[OutputKind, str] = {"chapters": ".chapters.json", "shownotes": ".shownotes.md"}
 CHAPTERS_VERSION = "1.2.0"
 LONGEST_NAME_BYTES = 255
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
-
-
-class DiskFullError(RetryLaterError):
-    """No room for a file. The answer is kept in the ledger, so the next run pays nothing."""
-
-    error_class = "disk_full"
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, seconds=300)
 
 
 @dataclass(frozen=True)

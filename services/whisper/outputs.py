@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from services.whisper.media import resolve_audio
-from sidelinja_jobs import PermanentError, RetryLaterError
-from sidelinja_jobs.confined_files import folder_beneath, open_beneath, write_whole
+from sidelinja_jobs import PermanentError
+from sidelinja_jobs.confined_files import FULL, DiskFullError, folder_beneath, open_beneath, write_whole
 
 SUFFIXES = {
     "vtt": ".vtt",
@@ -28,19 +28,9 @@ SUFFIXES = {
 LONGEST_NAME_BYTES = 255
 UNKNOWN_LANGUAGE = "und"  # ISO 639-2, undetermined: no speech, and no language given
 READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 LARGEST_READ_BYTES = 64 << 20
 
 RootName = Literal["media", "output"]
-
-
-class DiskFullError(RetryLaterError):
-    """No room for a transcript. The finished units are kept, so the next run has only the writing to do."""
-
-    error_class = "disk_full"
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, seconds=300)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,14 @@ never a part; a link that stands at the name is replaced, not written through.
 """
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from sidelinja_jobs.errors import RetryLaterError
+
+FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))  # errors that become a DiskFullError
 
 
 class OutsideRootError(ValueError):
@@ -25,6 +28,15 @@ class RootUnreadableError(RetryLaterError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, seconds=60)
+
+
+class DiskFullError(RetryLaterError):
+    """No room for a file. What was there before is there still; the job is tried again when some may be free."""
+
+    error_class = "disk_full"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, seconds=300)
 
 
 def resolve_beneath(root: Path, path: str) -> str:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from services.whisper.outputs import Destination, DiskFullError, destinations, write_outputs
+from services.whisper.outputs import Destination, destinations, write_outputs
 from sidelinja_jobs import PermanentError
+from sidelinja_jobs.confined_files import DiskFullError
 from tests.databases import ROOT
 
 FILES = {"vtt": "WEBVTT\n", "json": "{}\n"}
