@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from tests.databases import ROOT
+from tests.deploy.stack import seconds
 from tests.e2e.running_stack import RunningStack
 
 SHIPPED = ROOT / "services" / "prometheus"
@@ -37,10 +38,6 @@ def write_rules(folder: Path, factor: float) -> None:
     config = yaml.safe_load((SHIPPED / "prometheus.yml").read_text())
     config["global"]["evaluation_interval"] = f"{max(5, int(EVALUATION_SECONDS * factor))}s"
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-
-
-def seconds(duration: str) -> int:
-    return int(duration[:-1]) * {"s": 1, "m": 60, "h": 3600}[duration[-1]]
 
 
 def verdicts(stack: RunningStack, diary: list[Deed], begun: float) -> list[str]:

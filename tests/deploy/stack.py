@@ -30,8 +30,8 @@ def volumes(service: str) -> Iterator[dict[str, Any]]:
 
 
 def seconds(duration: str) -> int:
-    """A duration as this compose.yaml writes them: 30s."""
-    return int(duration.removesuffix("s"))
+    """A duration as compose.yaml and Prometheus' files write them: 30s, 10m, 2h."""
+    return int(duration[:-1]) * {"s": 1, "m": 60, "h": 3600}[duration[-1]]
 
 
 def environment(service: str) -> dict[str, Any]:

@@ -10,9 +10,9 @@ import yaml
 
 from services.whisper.gpu_libraries import LibraryError, load, main, wanted_libraries
 from tests.databases import ROOT
+from tests.deploy.containers import docker, inside
 from tests.deploy.stack import SERVICES
 from tests.deploy.test_dockerfiles import BASE
-from tests.deploy.test_images import docker, inside
 
 ADDED = yaml.safe_load((ROOT / "compose.gpu.yaml").read_text())["services"]
 MEGABYTES_ABOVE_BASE = 1400  # 855 of them are cuBLAS

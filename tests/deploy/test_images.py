@@ -1,12 +1,12 @@
 """The images as built: what is in them, what is not, and how large they are above their base."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.databases import ROOT
+from tests.deploy.containers import docker, inside
 from tests.deploy.stack import SERVICES
 from tests.deploy.test_dockerfiles import BASE, DOCKERFILES
 
@@ -19,16 +19,6 @@ SHARED = {
 }
 MEGABYTES_ABOVE_BASE = {"admin": 40, "openrouter": 30, "research": 120, "whisper": 470}
 OTHERS_ABOVE_BASE = 25  # stats, and what is added with the queue's own packages
-
-
-def docker(*arguments: str, stdin: str | None = None, check: bool = True) -> "subprocess.CompletedProcess[str]":
-    done = subprocess.run(["docker", *arguments], cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=600)
-    assert not check or done.returncode == 0, done.stderr
-    return done
-
-
-def inside(image: str, *command: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
-    return docker("run", "--rm", "--network", "none", "--read-only", image, *command, check=check)
 
 
 @pytest.fixture(scope="module")

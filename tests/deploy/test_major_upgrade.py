@@ -9,9 +9,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 from psycopg.rows import dict_row
 
@@ -20,7 +18,7 @@ from sidelinja_jobs.job_type import JobType
 from sidelinja_jobs.logins import secret_folders
 from sidelinja_jobs.migrate import migrate
 from tests.databases import ROOT, TEST_JOB_TYPES, Database, Server
-from tests.deploy.stack import SERVICES
+from tests.deploy.containers import docker, running_postgres
 from tests.queue.migrate_support import write_secrets
 from tests.queue.queue_laws import broken_laws
 from tests.waiting import wait_until
@@ -54,19 +52,10 @@ def older(tmp_path: Path) -> Iterator[tuple[str, Database]]:
     """A container of the stack's image, its superuser's password where the scripts look for it, and its database."""
     (tmp_path / "superuser").write_text("secret")
     tmp_path.chmod(0o755)
-    container = docker(
-        "run", "--detach", "--rm", "--publish", "127.0.0.1::5432", "--volume", f"{tmp_path}:/run/secrets:ro",
-        "--env", "POSTGRES_PASSWORD_FILE=/run/secrets/superuser", SERVICES["db"]["image"],
-    )  # fmt: skip
-    try:
-        port = docker("port", container, "5432/tcp").splitlines()[0].rpartition(":")[2]
-        server = Server(f"postgresql://postgres:secret@127.0.0.1:{port}/postgres")
-        wait_until(lambda: answers(server), 60, every=0.2, what="the container's PostgreSQL")
-        database = prepared(server, tmp_path / "secrets")
+    with running_postgres("--volume", f"{tmp_path}:/run/secrets:ro") as (container, dsn):
+        database = prepared(Server(dsn), tmp_path / "secrets")
         yield container, database
         database.close()
-    finally:
-        docker("kill", container)
 
 
 def prepared(server: Server, secrets: Path) -> Database:
@@ -76,20 +65,6 @@ def prepared(server: Server, secrets: Path) -> Database:
     return Database(server, "jobbko")
 
 
-def docker(*arguments: str, **options: Any) -> str:
-    answered = subprocess.run(["docker", *arguments], capture_output=True, text=True, **options)
-    assert answered.returncode == 0, f"docker {arguments[0]}: {answered.stderr}"
-    return answered.stdout.strip()
-
-
-def answers(server: Server) -> bool:
-    try:
-        psycopg.connect(server.dsn("postgres"), connect_timeout=2).close()
-    except psycopg.OperationalError:
-        return False
-    return True
-
-
 def back_up(container: str, file: Path) -> str:
     """What `make backup` does; returns the rows that it counted."""
     script = (ROOT / "db" / "backup.sh").read_text()
@@ -97,7 +72,7 @@ def back_up(container: str, file: Path) -> str:
         subprocess.run(
             ["docker", "exec", container, "bash", "-c", script, "backup", COUNT_ROWS], stdout=dump, check=True
         )
-    return docker("exec", container, "cat", "/tmp/backup.counts")  # noqa: S108 - in the container
+    return docker("exec", container, "cat", "/tmp/backup.counts").stdout.strip()  # noqa: S108 - in the container
 
 
 def restore(postgres: EmbeddedPostgres, file: Path, rows: str) -> str:

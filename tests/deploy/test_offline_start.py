@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.deploy.test_images import docker
+from tests.deploy.containers import docker
 from tests.services.whisper_support import base_model
 
 pytestmark = [pytest.mark.containers, pytest.mark.model, pytest.mark.timeout(600)]

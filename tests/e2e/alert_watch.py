@@ -12,6 +12,7 @@ import yaml
 
 from demo.embedded_postgres import free_port
 from tests.databases import ROOT
+from tests.deploy.stack import seconds
 from tests.e2e.by_hand import give
 from tests.e2e.running_stack import RunningStack
 from tests.services.alert_receivers import SECRET, Mails, Posts
@@ -19,7 +20,6 @@ from tests.waiting import wait_until
 
 SHIPPED = ROOT / "services" / "prometheus"
 FASTER = 200  # three hours are less than the two minutes after which a hung engine is killed
-UNITS = {"s": 1, "m": 60, "h": 3600}
 DURATION = re.compile(r"(?<=\[)\d+[smh](?=\])")
 SECONDS = re.compile(r"(?<=_seconds > )\d+")
 LOOKS = "1s"  # between two scrapes, two evaluations, two looks for who is there
@@ -31,7 +31,7 @@ def rules() -> list[dict[str, Any]]:
 
 
 def shortened(duration: str) -> str:
-    return f"{int(duration[:-1]) * UNITS[duration[-1]] * 1000 // FASTER}ms"
+    return f"{seconds(duration) * 1000 // FASTER}ms"
 
 
 def write_quick_rules(folder: Path, disk_share: float) -> None:

@@ -13,11 +13,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-import yaml
 
-from demo.embedded_postgres import NOT_DURABLE
 from tests.databases import ROOT
-from tests.waiting import wait_until
+from tests.deploy.containers import running_postgres
 
 pytestmark = [pytest.mark.containers, pytest.mark.slow]
 
@@ -25,38 +23,6 @@ LEFT_OUT = (
     "test_faults_*.py", "test_batches_killed.py", "test_soak.py", "test_stats_kill.py", "test_cli_*.py",
     "test_docs_*.py", "test_watch.py",
 )  # fmt: skip
-
-
-def docker(*arguments: str) -> str:
-    answered = subprocess.run(["docker", *arguments], capture_output=True, text=True)
-    assert answered.returncode == 0, f"docker {arguments[0]}: {answered.stderr}"
-    return answered.stdout.strip()
-
-
-def answers(dsn: str) -> bool:
-    try:
-        psycopg.connect(dsn, connect_timeout=2).close()
-    except psycopg.OperationalError:
-        return False
-    return True
-
-
-@contextmanager
-def container_dsn() -> Iterator[str]:
-    """The superuser's DSN of a throw-away container of the database's image."""
-    image = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["db"]["image"]
-    settings = [f"--{name.replace('_', '-')}={value}" for name, value in NOT_DURABLE.items()]
-    container = docker(
-        "run", "--detach", "--rm", "--env", "POSTGRES_PASSWORD=secret", "--publish", "127.0.0.1::5432",
-        "--tmpfs", "/var/lib/postgresql/data", image, *settings,
-    )  # fmt: skip
-    try:
-        port = docker("port", container, "5432/tcp").splitlines()[0].rpartition(":")[2]
-        dsn = f"postgresql://postgres:secret@127.0.0.1:{port}/postgres"
-        wait_until(lambda: answers(dsn), 60, every=0.2, what="the container's PostgreSQL")
-        yield dsn
-    finally:
-        docker("kill", container)
 
 
 @contextmanager
@@ -85,7 +51,7 @@ def test_queue_behaves_the_same_on_the_stacks_postgres(tmp_path: Path) -> None:
     with ExitStack() as undo:
         running = []
         for number, log in enumerate(logs):
-            dsn = undo.enter_context(container_dsn())
+            _, dsn = undo.enter_context(running_postgres())
             with psycopg.connect(dsn) as conn:
                 assert conn.info.server_version // 10000 == 17
             running.append(undo.enter_context(running_tests(files[number::2], dsn, log)))
