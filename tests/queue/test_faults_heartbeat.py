@@ -2,12 +2,14 @@
 
 import time
 from datetime import datetime
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from tests.databases import Database
 from tests.fault_tools import SIGNPOSTS, attempts_of, wait_for_file, wait_for_status
+from tests.tcp_proxy import Proxy
 from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcesses
 
@@ -171,6 +173,63 @@ def test_a_healthy_worker_touches_its_health_file_while_idle_and_busy(
 
     wait_until(worker.health_file.exists)
     worker.kill()
+
+
+# The same, with half a minute of silence made half a second, and a claim that hangs while there is a file "hang".
+SOON_ILL = (
+    SIGNPOSTS
+    + QUICK
+    + """
+import sidelinja_jobs.queue as queue
+lease.CONTACT_SECONDS = 0.5
+claim = queue.claim
+
+def hang(*arguments):
+    while os.path.exists("hang"):
+        time.sleep(0.01)
+    return claim(*arguments)
+
+queue.claim = hang
+
+def handle(job, ctx):
+    reach("working")
+    wait_for("go")
+"""
+)
+
+
+def age_seconds(file: Path) -> float:
+    return time.time() - file.stat().st_mtime
+
+
+def test_a_worker_that_asks_for_no_job_leaves_its_health_file_alone(
+    database: Database, worker_process: WorkerProcesses
+) -> None:
+    worker = worker_process.start(database, SOON_ILL)
+    wait_until(worker.health_file.exists)
+    hang = worker.log_file.parent / "hang"
+
+    hang.touch()
+    wait_until(lambda: age_seconds(worker.health_file) > 1.5, what="the worker to be ill")
+    hang.unlink()
+    wait_until(lambda: age_seconds(worker.health_file) < 1, what="the worker to be well again")
+
+
+def test_a_busy_worker_without_its_database_leaves_its_health_file_alone(
+    database: Database, worker_process: WorkerProcesses
+) -> None:
+    database.add_job_type("test_job", lease_seconds=60)
+    server = database.server
+    with Proxy(server.host, server.port) as proxy:
+        environ = {"DATABASE_URL": proxy.dsn(database.dsn("worker_test"))}
+        worker = worker_process.start(database, SOON_ILL, environ=environ)
+        database.enqueue()
+        wait_for_file(worker.log_file.parent / "working")
+        wait_until(worker.health_file.exists)
+
+    wait_until(lambda: age_seconds(worker.health_file) > 1.5, what="the worker to be ill")
+    with Proxy(server.host, server.port, listen_on=proxy.port):
+        wait_until(lambda: age_seconds(worker.health_file) < 1, what="the worker to be well again")
 
 
 def test_a_worker_that_was_frozen_for_minutes_registers_itself_again(
