@@ -48,13 +48,13 @@ class InitFile:
     text: str
 
     @property
-    def transactional(self) -> bool:
+    def is_transactional(self) -> bool:
         return self.text.partition("\n")[0].strip() != NON_TRANSACTIONAL
 
     @property
     def statements(self) -> list[str]:
         """The text as it is to be sent: whole, or cut into its statements."""
-        return [self.text] if self.transactional else list(split_statements(self.text))
+        return [self.text] if self.is_transactional else list(split_statements(self.text))
 
 
 def read_init_folder(folder: Path) -> list[InitFile]:

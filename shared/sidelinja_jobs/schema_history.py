@@ -94,7 +94,7 @@ def _apply(conn: psycopg.Connection, file: InitFile) -> None:
 
 
 def _run(conn: psycopg.Connection, file: InitFile) -> None:
-    timeout = LOCK_TIMEOUT if file.transactional else "0"
+    timeout = LOCK_TIMEOUT if file.is_transactional else "0"
     conn.execute(sql.SQL("set lock_timeout = {}").format(sql.Literal(timeout)))
     for statement in file.statements:
         conn.execute(statement.encode())  # without parameters, so that one execute may hold many statements
@@ -103,9 +103,9 @@ def _run(conn: psycopg.Connection, file: InitFile) -> None:
 def _told(file: InitFile, error: psycopg.Error) -> str:
     """What went wrong and where, for the person who reads the last line of the log."""
     place, diagnosis = file.path.name, error.diag
-    if file.transactional and diagnosis.statement_position:
+    if file.is_transactional and diagnosis.statement_position:
         place += f" line {file.text.count(chr(10), 0, int(diagnosis.statement_position)) + 1}"
     message = diagnosis.message_primary or str(error).strip()
     hint = f" ({diagnosis.message_hint})" if diagnosis.message_hint else ""
-    left = "its transaction was rolled back" if file.transactional else "what it did stays, and runs again next time"
+    left = "its transaction was rolled back" if file.is_transactional else "what it did stays, and runs again next time"
     return f"{place}: {message}{hint}; {left}. Next: correct the cause, then run migrate again"

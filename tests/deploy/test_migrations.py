@@ -29,7 +29,7 @@ def test_file_is_one_transaction_that_first_records_itself(file: InitFile) -> No
     statements = [re.sub(r"--.*", "", statement).strip() for statement in split_statements(file.text)]
     record = f"insert into schema_migrations (version, name) values ({file.version}, '{file.name}')"
 
-    if not file.transactional:
+    if not file.is_transactional:
         assert statements[-1] == record
         return
     assert (statements[0], statements[-1]) == ("begin", "commit")
