@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "shared"), str(ROOT)]
 
 from bench.whisper_overhead import LANGUAGE, LONGER, LONGER_TEXT, SAMPLE, SAMPLE_TEXT  # noqa: E402
+from demo.report import word_error_rate  # noqa: E402
 from services.whisper.messages import (  # noqa: E402
     SAMPLE_RATE,
     EngineReport,
@@ -32,7 +33,6 @@ from services.whisper.messages import (  # noqa: E402
 )
 from services.whisper.model_fetch import cache_root, fetch_model  # noqa: E402
 from sidelinja_jobs import ChildError, ChildProcess  # noqa: E402
-from tests.services.whisper_support import word_error_rate  # noqa: E402
 
 
 def transcribed(child: ChildProcess, model: ModelRequest, file: Path) -> tuple[list[UnitResult], EngineReport]:

@@ -24,6 +24,7 @@ import click
 import msgspec
 import psutil
 
+from demo.report import word_error_rate
 from services.whisper.formats import rendered
 from services.whisper.media import open_source
 from services.whisper.messages import EngineRequest, ModelRequest, SpeechRequest, UnitResult
@@ -32,7 +33,6 @@ from services.whisper.payload import WhisperPayload
 from services.whisper.resume import as_checkpoint
 from services.whisper.transcript import Origin, build_transcript
 from sidelinja_jobs import ChildProcess
-from tests.services.whisper_support import word_error_rate
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "demo" / "sample.mp3"

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from demo.report import word_error_rate
 from services.whisper import engine
 from services.whisper.messages import ModelRequest, UnitResult
-from tests.services.whisper_support import JFK, base_model, text_of, transcribe_anew, word_error_rate, words_of
+from tests.services.whisper_support import JFK, base_model, text_of, transcribe_anew, words_of
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(120)]
 

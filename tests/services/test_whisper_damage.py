@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from demo.report import word_error_rate
 from sidelinja_jobs import PermanentError
 from tests.databases import ROOT
-from tests.services.whisper_support import JFK, transcribe_units, transcript_of, word_error_rate, words_of
+from tests.services.whisper_support import JFK, transcribe_units, transcript_of, words_of
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(60)]
 

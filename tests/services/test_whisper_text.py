@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from demo.report import word_error_rate
 from services.whisper.messages import UnitProgress, UnitResult
 from sidelinja_jobs import PermanentError
 from tests.services.whisper_support import (
@@ -15,7 +16,6 @@ from tests.services.whisper_support import (
     transcribe_anew,
     transcribe_units,
     transcript_of,
-    word_error_rate,
     words_of,
 )
 

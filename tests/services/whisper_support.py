@@ -72,14 +72,3 @@ def text_of(units: list[UnitResult]) -> str:
 def words_of(text: str) -> list[str]:
     """Lower case, without punctuation."""
     return re.sub(r"[^\w\s']", " ", text.lower()).split()
-
-
-def word_error_rate(expected: str, found: str) -> float:
-    """Word insertions, deletions and substitutions, as a share of the expected words."""
-    wanted, heard = words_of(expected), words_of(found)
-    row = list(range(len(heard) + 1))
-    for line, word in enumerate(wanted, start=1):
-        diagonal, row[0] = row[0], line
-        for column, other in enumerate(heard, start=1):
-            diagonal, row[column] = row[column], min(row[column] + 1, row[column - 1] + 1, diagonal + (word != other))
-    return row[-1] / len(wanted)
