@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from demo.embedded_postgres import free_port
 from tests.databases import Database
 from tests.openrouter_standin import Answer, ChatCall, Fault, StandIn, faults
 from tests.openrouter_standin.failures import failure
 from tests.openrouter_standin.wire import json_reply
-from tests.queue.test_observability import free_port
 from tests.services.openrouter_analyst import analyst
 from tests.services.openrouter_service import JOB_TYPE, OpenrouterService
 from tests.worker_processes import WorkerProcess, WorkerProcesses
