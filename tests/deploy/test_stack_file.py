@@ -49,9 +49,8 @@ def test_each_service_keeps_its_limits_its_secrets_and_its_folders(compose: dict
         assert len([mount for mount in service["volumes"] if mount["type"] == "tmpfs"]) == len(
             before.get("tmpfs", [])
         ) + ("shm_size" in before)
-        for mount in service["volumes"]:
-            if mount["source"] == "secrets" if "source" in mount else False:
-                assert name in ("secrets", "migrate") or mount["volume"]["subpath"]
+        secrets = [mount for mount in service["volumes"] if mount.get("source") == "secrets"]
+        assert name in ("secrets", "migrate") or all(mount["volume"]["subpath"] for mount in secrets)
 
 
 @pytest.mark.containers
