@@ -9,12 +9,8 @@ would cost more than the service. The last line is JSON.
 
 import asyncio
 import json
-import os
 import shutil
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -22,31 +18,15 @@ from pathlib import Path
 import click
 import psutil
 
-from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres
+from bench.admin_streams import start_view
+from demo.embedded_postgres import NOT_DURABLE, EmbeddedPostgres, free_port
 from services.admin.access.digests import digest
 from services.admin.api.tokens import new_token
-from tests.databases import Database, Server
-from tests.waiting import wait_until
+from tests.databases import Server
 
 ROOT = Path(__file__).resolve().parent.parent
 JOB = {"job_type": "test_job", "payload": {"path": "podcast/episode-17.mp3", "language": "no"}}
 BATCH = 100
-
-
-def start_view(database: Database, port: int, folder: Path) -> subprocess.Popen[bytes]:
-    """The admin view, listening."""
-    environ = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": f"{ROOT / 'shared'}:{ROOT}",
-        "DATABASE_URL": database.dsn("admin"),
-        "ADMIN_PORT": str(port),
-        "HEALTH_FILE": str(folder / "healthy"),
-        "LOG_FORMAT": "json",
-        "LOG_LEVEL": "warning",
-    }
-    process = subprocess.Popen([sys.executable, "-m", "services.admin"], env=environ, cwd=ROOT)
-    wait_until((folder / "healthy").exists, 30, what="the admin view")
-    return process
 
 
 async def send(port: int, request: bytes, until: float, times: list[float]) -> None:
@@ -89,10 +69,8 @@ def main(seconds: float, connections: int) -> None:
         database = server.create_database()
         token = new_token()
         database.rows("select add_api_token('bench', %s, '{enqueue}')", digest(token))
-        with socket.socket() as listening:
-            listening.bind(("127.0.0.1", 0))
-            port = listening.getsockname()[1]
-        view = start_view(database, port, folder)
+        port = free_port()
+        view = start_view(database, port, 0, folder)
         process = psutil.Process(view.pid)
         try:
             found["idle_mb"] = round(process.memory_info().rss / 1e6)

@@ -57,9 +57,6 @@ def fill(database: Database, total: int) -> None:
         while conn.execute("select count_job_hours(200000)").fetchone() == (200_000,):
             pass  # a view that runs for weeks has counted them
         conn.execute("vacuum analyze")
-        counted: tuple[int] | None = (1,)
-        while counted and counted[0]:  # what the view would do beside the pages for minutes, but once only
-            counted = conn.execute("select count_job_hours(200000)").fetchone()
 
 
 def pages(database: Database) -> Iterator[tuple[str, str]]:

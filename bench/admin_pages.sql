@@ -1,17 +1,14 @@
--- What bench/admin_pages.py fills its tables with.
+-- What bench/admin_pages.py fills its tables with; no trigger helps, so that the fingerprints are computed here.
 
 -- name: jobs
-insert into job_queue (job_type, payload, status, priority, result, error_msg, error_class, attempts, created_at,
-                       started_at, completed_at, scheduled_for, worker_id, progress)
+insert into job_queue (job_type, payload, status, priority, result, error_msg, error_class, error_fingerprint, attempts,
+                       created_at, started_at, completed_at, scheduled_for, worker_id, progress)
 select kind,
        jsonb_build_object('path', 'serie-' || n %% 300 || '/episode-' || n || '.mp3', 'language', 'no',
                           'hotwords', jsonb_build_array('Kari', 'Ola', md5(n::text))),
        status, (n %% 5)::smallint,
        case when status = 'completed' then jsonb_build_object('n', n, 'text', md5(n::text)) end,
-       case when failed
-            then 'cannot read ' || (array['header', 'frame', 'packet', 'index'])[n / 3 %% 4 + 1] || ' at ' || n
-                 || ' of "' || n || '": ' || (array['no such file', 'timed out', 'refused'])[n / 7 %% 3 + 1] end,
-       case when failed then (array['bad_input', 'timeout', 'provider_5xx'])[n / 7 %% 3 + 1] end,
+       told.message, told.class, failure_fingerprint(status, told.class, told.message),
        case when failed then 3 else 0 end,
        at, at + interval '5 s',
        case when status in ('completed', 'error') then at + interval '95 s' end,
@@ -26,6 +23,10 @@ select kind,
                              when n %% 997 = 0 then 'retry' when n %% 10 = 3 then 'error'
                              else 'completed' end)::job_status as status
                   from generate_series(%(first)s::integer, %(last)s::integer) as n) as staged) as made
+  left join lateral (
+       select 'cannot read ' || (array['header', 'frame', 'packet', 'index'])[n / 3 %% 4 + 1] || ' at ' || n
+                  || ' of "' || n || '": ' || (array['no such file', 'timed out', 'refused'])[n / 7 %% 3 + 1] as message,
+              (array['bad_input', 'timeout', 'provider_5xx'])[n / 7 %% 3 + 1] as class) as told on failed
 
 -- name: events
 insert into job_event (job_id, job_type, old_status, new_status, attempts, actor, at)

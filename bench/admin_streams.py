@@ -46,6 +46,7 @@ def start_view(database: Database, port: int, streams: int, folder: Path) -> sub
         "ADMIN_LIVE_STREAMS": str(streams),
         "HEALTH_FILE": str(folder / "healthy"),
         "LOG_FORMAT": "json",
+        "LOG_LEVEL": "warning",
         "MALLOC_MMAP_THRESHOLD_": "131072",  # as in the image: what a login took is given back
     }
     process = subprocess.Popen([sys.executable, "-m", "services.admin"], env=environ, cwd=ROOT)
