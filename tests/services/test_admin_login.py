@@ -198,8 +198,6 @@ def test_a_hash_that_is_none_lets_nobody_in(hashed: str) -> None:
     assert not passwords.verifies("", hashed)
 
 
-# ---------------------------------------------------------------- behind a proxy
-
 PROXY = {"ADMIN_PROXY_ADDRESSES": "127.0.0.1", "ADMIN_PROXY_HEADER": "Remote-User"}
 
 

@@ -11,10 +11,11 @@ import pytest
 from standardwebhooks import Webhook as Verifier
 from standardwebhooks import WebhookVerificationError
 
-from services.admin.delivery.events import LONGEST_EXTRA, cloud_event, data
+from services.admin.delivery.events import LANGUAGES, LONGEST_EXTRA, _texts, cloud_event, data
 from services.admin.delivery.signature import signing_key
 from services.admin.delivery.spacetimedb import SpacetimeDB
 from services.admin.delivery.webhook import Webhook
+from services.admin.words import all_words
 from sidelinja_jobs.job_type import JobType
 from tests.databases import ROOT
 from tests.unit.delivery_events import EPOCH, JOB, event
@@ -147,3 +148,11 @@ def test_the_reducer_is_called_with_these_very_bytes() -> None:
     assert outgoing.url == "https://stdb.example/v1/database/jobbko/call/job_event"
     assert outgoing.headers == {"Content-Type": "application/json", "Authorization": "Bearer token-4711"}
     assert "4711" not in repr(outgoing) + repr(sink)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_pages_and_events_call_the_work_of_a_type_by_the_same_words(language: str) -> None:
+    pages = {key.removeprefix("running."): word[language] for key, word in all_words().items() if "_" in key}
+    told = {name: doing for name, (_, doing) in _texts()[language]["types"].items()}
+
+    assert told == {name: pages[name] for name in told}
