@@ -152,7 +152,6 @@ def test_the_reducer_is_called_with_these_very_bytes() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_pages_and_events_call_the_work_of_a_type_by_the_same_words(language: str) -> None:
-    pages = {key.removeprefix("running."): word[language] for key, word in all_words().items() if "_" in key}
     told = {name: doing for name, (_, doing) in _texts()[language]["types"].items()}
 
-    assert told == {name: pages[name] for name in told}
+    assert told == {name: all_words()[f"running.{name}"][language] for name in told}
