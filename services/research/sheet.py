@@ -11,7 +11,7 @@ LONGEST_LABEL = 60  # characters of a line that is a label and not text
 HANDLE = re.compile(r"(?:^|\s)@\w{2,30}(?=\s|$)")
 _NUMBERED = re.compile(r"\(?\d{1,3}[.)]\)? |\(\d{1,3}\) |[a-z]\) ")
 _LEAST_STRONG, _LEAST_FURNITURE = 1, 3
-_LEAST_FORUM_LINES, _LEASTHANDLES = 3, 2
+_LEAST_FORUM_LINES, _LEAST_HANDLES = 3, 2
 _LEAST_MATTER = 30  # characters of a sentence that the matter begins or ends with
 _LEAST_ROWS = 20
 _MOST_GAPS = 0.7  # of the lines: more than this, and gaps tell nothing
@@ -62,7 +62,7 @@ def read_sheet(lines: list[Line]) -> Sheet:
     families = Counter(judgement.family for judgement in sheet.judgements if judgement.is_strong)
     sheet.is_forum = families["forum"] >= _LEAST_FORUM_LINES
     handles = (line for line in lines if "@" in line.text and len(line.text) < 80 and HANDLE.search(line.text))
-    sheet.is_posts = sum(1 for _ in handles) >= _LEASTHANDLES
+    sheet.is_posts = sum(1 for _ in handles) >= _LEAST_HANDLES
     for position, (line, judgement) in enumerate(zip(lines, sheet.judgements, strict=True)):
         if not line.is_kept:
             continue

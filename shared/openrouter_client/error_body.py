@@ -85,16 +85,11 @@ class AnswerError:
 
 
 def find_error(body: object) -> AnswerError | None:
-    """The error at the top of a body; also a bare text, as some servers send it."""
+    """The error at the top of a body, or of a choice beside what it said; also a bare text, as some servers send it."""
     value = as_mapping(body).get("error")
     if isinstance(value, str) and value:
         return AnswerError({"message": value})
     return AnswerError(value) if isinstance(value, Mapping) and value else None
-
-
-def find_choice_error(choice: Mapping[str, Any]) -> AnswerError | None:
-    """The error inside a choice, beside what was said before it."""
-    return find_error(choice)
 
 
 def error_in_text(body: object) -> AnswerError:

@@ -95,9 +95,8 @@ class KeyWatch:
                 wait = self._probe_seconds
             if wait is None:
                 self._doubt.wait()
-                wait = (
-                    self._probe_seconds
-                )  # not at once: where only calls are refused, jobs would run and pause in a spin
+                # Not at once: where only calls are refused, jobs would run and pause in a spin.
+                wait = self._probe_seconds
             self._doubt.clear()
             self._closing.wait(wait)
 

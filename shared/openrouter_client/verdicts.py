@@ -19,7 +19,6 @@ from openrouter_client.error_body import (
     AnswerError,
     as_mapping,
     error_in_text,
-    find_choice_error,
     find_error,
 )
 from openrouter_client.error_rows import UPSTREAM, Row, Way, row_of
@@ -96,7 +95,7 @@ def _judge_success(headers: Mapping[str, str], body: object, now: datetime) -> V
         advice = "if this goes on, look whether OPENROUTER_BASE_URL is right"
         return Verdict(Kind.RETRY, "upstream", f"the answer is not JSON: {said}", advice=advice)
     choice = first_choice(body)
-    error = find_choice_error(choice)
+    error = find_error(choice)
     if error is not None:
         verdict = _judge_error(error, error.code or 502, headers, now)
         return replace(verdict, is_billed=False)
