@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -114,6 +115,7 @@ ACTIONS: dict[str, Callable[..., Any]] = {
     "emit function": lambda emit: emit(lambda: None),
     "die": die,
     "exit": lambda _emit, code: os._exit(code),
+    "surroundings": lambda _emit: (set(os.environ), resource.getrlimit(resource.RLIMIT_CORE)),
     "memory": lambda _emit, size: len(bytearray(size)),
     "grow": grow,
     "spin": spin,

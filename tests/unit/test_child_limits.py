@@ -1,5 +1,6 @@
-"""Limits of a child process that change while it works, its silence, and its recycling."""
+"""Limits of a child process that change while it works, its silence, its recycling, and what it may know."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -102,3 +103,15 @@ def test_old_child_is_recycled_between_calls(make: Callable[..., ChildProcess], 
     assert child.call(1) == 1
     assert child.calls == 1
     assert child.pid != first
+
+
+def test_a_child_knows_no_secret_and_leaves_no_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = {"DATABASE_URL", "DATABASE_PASSWORD_FILE", "OPENROUTER_API_KEY", "WEBHOOK_SECRET", "ACCESS_TOKEN"}
+    for name in secrets | {"MEDIA_ROOT"}:
+        monkeypatch.setenv(name, "x")
+
+    with contextlib.closing(ChildProcess("tests.child_module:work")) as child:
+        names, core = child.call(("surroundings",))
+
+    assert "MEDIA_ROOT" in names
+    assert (names & secrets, core) == (set(), (0, 0))
