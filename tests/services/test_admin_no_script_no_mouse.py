@@ -92,6 +92,7 @@ def test_the_keyboard_alone_finds_ticks_retries_and_opens(browser_page: Any, sit
     page.wait_for_url(f"**/jobs/{job}")
     tab_to(page, "Cancel the job")
     page.keyboard.press("Enter")
+    page.wait_for_url(f"**/jobs/{job}/cancel")
     tab_to(page, "Why? (may be empty)")
     page.keyboard.type("by hand")
     page.keyboard.press("Enter")
