@@ -43,6 +43,14 @@ _KIND_BY_CLASS = {
     "child_died": "crash",
     "crash": "crash",
     "poison_unit": "crash",
+    "rate_limited": "provider_429",
+    "upstream": "provider_5xx",
+    "transport": "provider_5xx",
+    "empty_output": "provider_5xx",
+    "model_unavailable": "provider_4xx",
+    "policy_filtered": "provider_4xx",
+    "refused": "provider_4xx",
+    "config": "provider_4xx",
 }
 
 

@@ -3,7 +3,31 @@
 import pytest
 from prometheus_client import REGISTRY
 
-from sidelinja_jobs.metrics import BulkHistogram, count_child_ends
+from sidelinja_jobs.metrics import ERROR_KINDS, BulkHistogram, count_child_ends, error_kind
+
+KINDS = {
+    ("rate_limited", False): "provider_429",
+    ("upstream", False): "provider_5xx",
+    ("transport", False): "provider_5xx",
+    ("empty_output", False): "provider_5xx",
+    ("model_unavailable", True): "provider_4xx",
+    ("policy_filtered", True): "provider_4xx",
+    ("refused", True): "provider_4xx",
+    ("config", True): "provider_4xx",
+    ("timeout", False): "timeout",
+    ("engine_stalled", False): "timeout",
+    ("out_of_memory", False): "memory",
+    ("child_died", False): "crash",
+    ("no_audio", True): "bad_input",
+    ("ValueError", False): "other",
+}
+
+
+def test_failures_are_counted_by_what_they_are() -> None:
+    found = {(name, is_permanent): error_kind(name, is_permanent) for name, is_permanent in KINDS}
+
+    assert found == KINDS
+    assert set(KINDS.values()) == set(ERROR_KINDS), "a kind that nothing is counted under is always 0"
 
 
 def test_children_of_two_job_types_are_counted_apart() -> None:
