@@ -33,6 +33,7 @@ from sidelinja_jobs.errors import PermanentError
 
 LOST_LIMIT = 2  # a question is not sent again after so many calls that may have been paid for without an answer
 STOPPED = "stopped"  # we ended the call ourselves: it is no sign that the next one will be lost, too
+OUTAGE_SECONDS = 30.0  # until a server is asked again that was away, or refused for now
 GENERATION_WAITS_SECONDS = (0.0, 5.0, 10.0)  # a generation is known to OpenRouter some seconds after its end
 CACHE_HEADER, CACHE_CLEAR_HEADER = "X-OpenRouter-Cache", "X-OpenRouter-Cache-Clear"
 LONGEST_NAME = 300  # letters of a model or provider
@@ -240,13 +241,17 @@ def _exchange(request: ChatRequest, reply: Reply, *, is_local: bool, is_again: b
 
 
 def _patient(exchange: Exchange, postponements: int) -> Exchange:
-    """The same, with a longer wait for a job that has come back often."""
+    """The same, with a longer wait for a job that has come back often.
+
+    A failure that nobody can have paid for is an outage, and waited for, too: it shall not use up all jobs' attempts.
+    """
     verdict = exchange.verdict
+    if verdict.kind is Kind.RETRY and verdict.is_billed is False:
+        verdict = replace(verdict, kind=Kind.COME_BACK, wait_seconds=max(verdict.wait_seconds or 0.0, OUTAGE_SECONDS))
     if verdict.kind is not Kind.COME_BACK:
         return exchange
-    return replace(
-        exchange, verdict=replace(verdict, wait_seconds=max(verdict.wait_seconds or 0.0, least_wait(postponements)))
-    )
+    wait = max(verdict.wait_seconds or 0.0, least_wait(postponements))
+    return replace(exchange, verdict=replace(verdict, wait_seconds=wait))
 
 
 def _uncached(request: ChatRequest) -> ChatRequest:

@@ -20,6 +20,7 @@ from tests.services.openrouter_fault_rows import (
     kept_nothing_of_it,
     lowered_its_budget,
     names_the_model_that_answered,
+    outage,
     repeated,
     says,
     split_the_transcript,
@@ -81,22 +82,7 @@ ORDINARY = (
     fails("408", "timeout", f.refused(408, error_type="timeout")),
     fails("504", "timeout", f.refused(504, error_type="timeout")),
     fails("524 as a page of HTML", "timeout", f.edge_page(524)),
-    fails("429 without a hint", "rate_limited", f.rate_limited()),
-    fails("429 with a hint of garbage", "rate_limited", f.rate_limited(retry_after="soon")),
     fails("500", "upstream", f.refused(500, error_type="server")),
-    fails("502", "upstream", f.refused(502, error_type="provider_unavailable")),
-    fails("502 as a page of HTML", "upstream", f.edge_page(502)),
-    fails("503", "upstream", f.overloaded()),
-    fails("529", "upstream", f.refused(529, error_type="provider_overloaded")),
-    fails("a status nobody has listed", "upstream", f.refused(599)),
-    fails("upstream's words", "upstream", f.upstream(502, "CUDA error on node 7"), look=says("CUDA error")),
-    fails("200 with an error alone", "rate_limited", f.only_an_error(429)),
-    fails("the same as an event", "rate_limited", f.only_an_error(429, is_event=True)),
-    fails("200 with nulls and an error", "upstream", f.all_null(502, "Provider died"), look=says("Provider died")),
-    fails("200 that died halfway", "upstream", f.died_halfway(), look=kept_nothing_of_it),
-    fails(
-        "the same with a code in words", "upstream", f.died_halfway(stream_code="server_error"), look=kept_nothing_of_it
-    ),
     fails("no choice", "empty_output", f.no_choices(), wait=SHORT),
     fails("choices null", "empty_output", f.no_choices("null"), wait=SHORT),
     fails("content null", "empty_output", f.empty(None), wait=SHORT, billed=1),
@@ -109,6 +95,21 @@ ORDINARY = (
     fails("silence", "timeout", f.silent(), billed=1, look=is_flagged_as_unknown),
     fails("silence halfway", "timeout", f.silent_halfway(), billed=1, look=is_flagged_as_unknown),
     fails("9 MB", "upstream", *repeated(f.huge(9)), billed=1, second="retry"),
+)
+OUTAGES = (
+    outage("429 without a hint", f.rate_limited()),
+    outage("429 with a hint of garbage", f.rate_limited(retry_after="soon")),
+    outage("502", f.refused(502, error_type="provider_unavailable")),
+    outage("502 as a page of HTML", f.edge_page(502)),
+    outage("503", f.overloaded()),
+    outage("529", f.refused(529, error_type="provider_overloaded")),
+    outage("a status nobody has listed", f.refused(599)),
+    outage("upstream's words", f.upstream(502, "CUDA error on node 7"), look=says("CUDA error")),
+    outage("200 with an error alone", f.only_an_error(429)),
+    outage("the same as an event", f.only_an_error(429, is_event=True)),
+    outage("200 with nulls and an error", f.all_null(502, "Provider died"), look=says("Provider died")),
+    outage("200 that died halfway", f.died_halfway(), look=kept_nothing_of_it),
+    outage("the same with a code in words", f.died_halfway(stream_code="server_error"), look=kept_nothing_of_it),
 )
 HINTS = (
     waits("Retry-After in seconds", hinted(120), lambda: f.rate_limited(retry_after="120")),
@@ -181,4 +182,5 @@ WHOLE = (
     completes("split characters", f.split_characters()),
     completes("slow drip", f.dripping(0.03)),
 )
-ROWS: tuple[Row, ...] = (NORMAL, PERMANENT[0], STALE, *PERMANENT[1:], *ORDINARY, *HINTS, *SECOND_TRIES, *WHOLE)
+WAITING = (*OUTAGES, *HINTS)
+ROWS: tuple[Row, ...] = (NORMAL, PERMANENT[0], STALE, *PERMANENT[1:], *ORDINARY, *WAITING, *SECOND_TRIES, *WHOLE)

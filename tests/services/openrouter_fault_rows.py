@@ -83,6 +83,11 @@ def waits(name: str, wait: tuple[float, float], meets: Callable[[], Fault]) -> R
     return Row(name, lambda: (meets(),), "pending", wait=wait, billed=0)
 
 
+def outage(name: str, *meets: Fault, look: Callable[[Seen], None] | None = None) -> Row:
+    """Nobody can have paid for it, and no time was named: come back later all the same."""
+    return Row(name, lambda: meets, "pending", wait=hinted(30), billed=0, look=look)
+
+
 def repeated(fault: Fault) -> tuple[Fault | EllipsisType, ...]:
     return (fault, ...)
 
@@ -132,7 +137,8 @@ def cost_came_from(source: str, cost: str | None = None) -> Callable[[Seen], Non
 
 def says(words: str) -> Callable[[Seen], None]:
     def look(seen: Seen) -> None:
-        assert words in seen.job["error_msg"], seen.job["error_msg"]
+        told = seen.job["error_msg"] or seen.attempts[-1]["error_msg"]
+        assert words in told, told
 
     return look
 

@@ -168,6 +168,21 @@ def test_nothing_is_asked_before_the_time_that_the_server_named(service: Openrou
     assert service.database.job(job)["attempts"] == 0
 
 
+def test_an_outage_costs_no_attempt_however_often_it_is_met(service: OpenrouterService) -> None:
+    """More often than a job may fail."""
+    for _ in range(4):
+        service.standin.script(faults.overloaded())
+    service.start()
+    job = service.enqueue("merke")
+    for runs in range(1, 5):
+        seen = service.wait_until_settled(job, runs=runs)[job]
+        assert (seen.job["status"], seen.job["attempts"], seen.job["postponements"]) == ("pending", 0, runs)
+        service.run_now(job)
+    seen = service.wait_until_settled(job, runs=5)[job]
+
+    assert (seen.job["status"], seen.job["attempts"], len(seen.billed)) == ("completed", 0, 1)
+
+
 def test_jobs_that_were_sent_away_together_come_back_apart(service: OpenrouterService) -> None:
     service.standin.script(faults.rate_limited(retry_after="100"), repeats=True)
     service.start()
