@@ -22,11 +22,11 @@ import msgspec
 import psycopg
 
 from services.admin.database import TROUBLE, Database, Row
+from services.admin.messages import first_line
 from services.admin.pages.job_line import seconds_left
 from services.admin.words import LANGUAGES, Speech, doing
 from sidelinja_jobs.errors import JobQueueError
 from sidelinja_jobs.log import get_logger
-from sidelinja_jobs.redaction import redact_text
 
 log = get_logger()
 
@@ -168,7 +168,7 @@ def _progress(row: Row) -> bytes:
         {
             "id": str(row["id"]),
             "progress": row["progress"],
-            "note": redact_text(row["note"] or ""),
+            "note": first_line(row["note"]),
             "text": {language: doing(language, row) for language in LANGUAGES},
             "left": {language: _left(language, row) for language in LANGUAGES},
         }

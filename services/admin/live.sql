@@ -25,7 +25,7 @@ select pg_current_snapshot()::text as cursor
 
 -- name: live_running
 -- Progress is no event. A handful of rows, by the partial index on running jobs.
-select id, job_type, status::text as status, progress, left(progress_note, 200) as note, attempts, max_attempts,
+select id, job_type, status::text as status, progress, left(progress_note, 500) as note, attempts, max_attempts,
        cancel_requested_at, started_at, clock_timestamp() as read_at
   from job_queue
  where status = 'running'

@@ -18,9 +18,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from services.admin.access.accounts import Account
+from services.admin.messages import first_line
 from services.admin.settings import AdminSettings
 from services.admin.words import Speech, all_words, doing, preferred_language
-from sidelinja_jobs.redaction import redact_text
 
 NOTICE_COOKIE = "jobbko_notice"
 NOTICE_SECONDS = 60
@@ -46,18 +46,7 @@ def ident(text: str) -> str:
     return "".join(sign if sign.isascii() and sign.isalnum() else f"-{ord(sign):x}" for sign in text)
 
 
-def first_line(text: str | None, limit: int = 200) -> str:
-    """The first line that says something, without secrets, cut at so many characters."""
-    line = next((line.strip() for line in redacted(text).splitlines() if line.strip()), "")
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
-def redacted(text: str | None) -> str:
-    """A note or a message as pages show it: without secrets; nothing where there is none."""
-    return redact_text(text or "")
-
-
-_templates.filters |= {"ident": ident, "first_line": first_line, "redacted": redacted}
+_templates.filters |= {"ident": ident, "first_line": first_line}
 
 
 def speech(request: Request) -> Speech:

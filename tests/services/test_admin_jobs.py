@@ -125,8 +125,9 @@ def test_a_search_in_large_payloads_reads_a_bounded_number_of_bytes(
 def test_a_row_shows_attempt_progress_and_estimate_and_cuts_its_payload(admin_site: AdminSite) -> None:
     database = admin_site.database
     database.enqueue(
-        "whisper_transcribe", {"path": "a" * 5000, "api_key": "hunter2"}, status="running", attempts=1, progress=0.5,
-        progress_note="unit 3 of 6 password=hunter2", worker_id="w", error_class="timeout", error_msg="no answer",
+        "whisper_transcribe", {"hotwords": ["a" * 100] * 50, "api_key": "hunter2"}, status="running", attempts=1,
+        progress=0.5, progress_note="unit 3 of 6 password=hunter2", worker_id="w", error_class="timeout",
+        error_msg="no answer",
     )  # fmt: skip
     database.rows(
         "update job_queue set started_at = now() - interval '20 min', progress_at = now() - interval '11 min'"
@@ -141,7 +142,6 @@ def test_a_row_shows_attempt_progress_and_estimate_and_cuts_its_payload(admin_si
     assert "no progress for 11" in words
     assert "hunter2" not in page
     assert page.count("a" * 100) == 1
-    assert "a" * 200 not in page
 
 
 def test_no_estimate_before_a_twentieth_and_no_bar_without_progress(admin_site: AdminSite) -> None:

@@ -77,8 +77,9 @@ def test_an_answer_is_told_on_one_line_without_secrets_and_cut() -> None:
 
 
 def test_a_redirect_says_where_it_leads_and_what_to_do() -> None:
-    verdict = WEBHOOK.judge(Answer(308, {"location": "https://new.example/\x1b[2J" + "y" * 999}))
+    verdict = WEBHOOK.judge(Answer(308, {"location": f"https://new.example/\x1b[2J?token={SECRET}&" + "y" * 999}))
 
+    assert SECRET not in verdict.message
     assert "set the final address" in verdict.message
     assert "\x1b" not in verdict.message
     assert len(verdict.message) < 400

@@ -22,8 +22,8 @@ from services.admin.access.origin import is_encrypted
 from services.admin.api.authentication import check_scope
 from services.admin.api.operations import docs_path, sent_token
 from services.admin.api.problems import ProblemError
+from services.admin.messages import redacted
 from services.admin.rendering import speech, url_maker
-from sidelinja_jobs.redaction import redact_text
 
 MOST_ENTRIES = 50
 _MESSAGE_CHARACTERS = 1000
@@ -69,8 +69,8 @@ async def read_feed(request: Request) -> Feed:
     saying, url, site = speech(request), url_maker(request), _site(request)
     entries = []
     for row in rows:
-        kind = redact_text(row["error_class"] or saying.t("feeds.unknown"))
-        message = redact_text(row["error_msg"] or "")[:_MESSAGE_CHARACTERS]
+        kind = redacted(row["error_class"] or saying.t("feeds.unknown"))
+        message = redacted(row["error_msg"])[:_MESSAGE_CHARACTERS]
         attempts = saying.t("feeds.attempts", n=row["attempts"], of=row["max_attempts"])
         entries.append(
             Entry(

@@ -10,7 +10,7 @@ with recursive failed (name) as (
     select found.*
       from (select name from failed where name is not null and name = coalesce(%(job_type)s::text, name) limit 100)
                as failed,
-           lateral ((select id, job_type, attempts, max_attempts, error_class, left(error_msg, 4000) as error_msg,
+           lateral ((select id, job_type, attempts, max_attempts, error_class, left(error_msg, 2000) as error_msg,
                             completed_at as at
                        from job_queue
                       where job_type = failed.name and status = 'error' and error_class is distinct from 'cancelled'
@@ -18,7 +18,7 @@ with recursive failed (name) as (
                       order by completed_at desc
                       limit %(limit)s)
                     union all
-                    (select id, job_type, attempts, max_attempts, error_class, left(error_msg, 4000),
+                    (select id, job_type, attempts, max_attempts, error_class, left(error_msg, 2000),
                             coalesce(started_at, created_at)
                        from job_queue
                       where job_type = failed.name and status = 'error' and error_class is distinct from 'cancelled'

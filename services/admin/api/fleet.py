@@ -8,7 +8,8 @@ from services.admin.api.answers import Health, JobTypes, JobTypeState, Outcome, 
 from services.admin.api.enqueueing import check_time
 from services.admin.api.operations import Answer, Call
 from services.admin.api.problems import ProblemError
-from services.admin.database import TROUBLE
+from services.admin.database import TROUBLE, Row
+from services.admin.messages import redacted
 
 _HEALTH_SECONDS = 5.0
 
@@ -16,8 +17,7 @@ _HEALTH_SECONDS = 5.0
 async def list_job_types(call: Call) -> Answer:
     """Every type, with the schema of its payload."""
     rows = await call.database.fetch_all("api_job_types")
-    types = [row | {"payload_schema": msgspec.Raw((row["payload_schema"] or "null").encode())} for row in rows]
-    return Answer(JobTypes(job_types=[msgspec.convert(row, JobTypeState) for row in types]))
+    return Answer(JobTypes(job_types=[msgspec.convert(_state(row), JobTypeState) for row in rows]))
 
 
 async def list_workers(call: Call) -> Answer:
@@ -49,6 +49,13 @@ async def tell_health(call: Call) -> Answer:
     except (*TROUBLE, TimeoutError):
         return Answer(Health(status="unavailable"), 503)
     return Answer(Health(status="ok"))
+
+
+def _state(row: Row) -> Row:
+    return row | {
+        "payload_schema": msgspec.Raw((row["payload_schema"] or "null").encode()),
+        "pause_reason": row["pause_reason"] and redacted(row["pause_reason"]),
+    }
 
 
 async def _change_type(call: Call, query: str, /, **parameters: object) -> bool:

@@ -12,9 +12,10 @@ from services.admin.api.authentication import check_scope
 from services.admin.api.operations import Answer, Call
 from services.admin.api.problems import ProblemError
 from services.admin.database import Row
+from services.admin.messages import redacted
 from services.admin.pages.job_line import attempt_number
 from sidelinja_jobs.errors import RefusedError
-from sidelinja_jobs.redaction import redact_json, redact_text
+from sidelinja_jobs.redaction import redact_json
 
 _ENDED = ("completed", "error")
 _SHOWN_EVENTS = 200
@@ -43,7 +44,7 @@ async def show_result(call: Call) -> Response:
     if row is None:
         raise no_job(call.job_id)
     if row["status"] == "error":
-        message = redact_text(row["error_msg"] or "")
+        message = redacted(row["error_msg"])
         detail = f"the job ended in error ({row['error_class']}): {message}"
         raise ProblemError("job_failed", detail, f"POST /jobs/{call.job_id}/retry runs it anew")
     if row["status"] != "completed":
@@ -84,7 +85,7 @@ def _whole(row: Row, runs: list[Row], events: list[Row], reasons: list[Row], rev
         "result": _raw(row["result"], reveal),
         "runs": [run | {"error_msg": _text(run["error_msg"], reveal)} for run in reversed(runs)],
         "events": events[::-1],
-        "reasons": [Reason(reason=reason["reason"], detail=_raw(reason["detail"], reveal)) for reason in reasons],
+        "reasons": [Reason(reason=reason["reason"], detail=_detail(reason["detail"], reveal)) for reason in reasons],
     }
     return msgspec.convert(fields, Job)
 
@@ -100,7 +101,14 @@ def summary(row: Row, *, reveal: bool = False) -> dict[str, Any]:
 
 
 def _text(text: str | None, reveal: bool) -> str | None:
-    return text if text is None or reveal else redact_text(text)
+    return text if text is None or reveal else redacted(text)
+
+
+def _detail(json_text: str, reveal: bool) -> msgspec.Raw:
+    """What belongs to a reason: flat, with messages and notes among its values."""
+    facts: dict[str, Any] = msgspec.json.decode(json_text)
+    shown = {name: _text(fact, reveal) if isinstance(fact, str) else fact for name, fact in facts.items()}
+    return msgspec.Raw(msgspec.json.encode(shown))
 
 
 def _raw(json_text: str | None, reveal: bool) -> msgspec.Raw:

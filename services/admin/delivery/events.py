@@ -14,8 +14,9 @@ from uuid import UUID
 import msgspec
 
 from services.admin.delivery.cloud_events import document
+from services.admin.messages import redacted
 from sidelinja_jobs.json_text import clean_text
-from sidelinja_jobs.redaction import redact_json, redact_text
+from sidelinja_jobs.redaction import redact_json
 
 TYPE_PREFIX = "no.sidelinja.job."
 LONGEST_ERROR = 500  # characters of a failure's first line
@@ -56,7 +57,7 @@ class Event:
         """First line of the failure's message, without secrets."""
         if self.error_msg is None:
             return None
-        lines = redact_text(clean_text(self.error_msg)).strip().splitlines()
+        lines = redacted(clean_text(self.error_msg)).strip().splitlines()
         return lines[0][:LONGEST_ERROR] if lines else None
 
     @property

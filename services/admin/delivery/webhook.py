@@ -9,6 +9,7 @@ from services.admin.delivery.signature import signing_key
 from services.admin.delivery.sinks import Outgoing
 from services.admin.delivery.verdicts import OK, Answer, Kind, Verdict, retry_after_seconds, told
 from sidelinja_jobs.errors import SettingsError
+from sidelinja_jobs.redaction import redact_text
 
 GONE = 410
 PASSING = frozenset({408, 409, 425, 429})  # of the 4xx: those that another moment may mend
@@ -58,7 +59,7 @@ class Webhook:
         if status == GONE:
             return Verdict(Kind.DISABLE, f"the receiver wants no more events ({told(answer)})")
         if status in REDIRECTS:
-            where = answer.headers.get("location", "elsewhere")[:200]
+            where = redact_text(answer.headers.get("location", "elsewhere"))[:200]
             return Verdict(
                 Kind.PARK,
                 f"the receiver sends on to {where!r} ({status}), which is not followed: set the final address",

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from services.admin.messages import redacted
 from services.admin.pages.form_values import whole_number
 from services.admin.rendering import render
 from sidelinja_jobs.redaction import redact_value
@@ -30,9 +31,11 @@ async def audit(request: Request) -> Response:
 
 
 def _detail(detail: Any) -> list[tuple[str, str]]:
-    """The parts of a detail as short texts, without what looks like a secret."""
-    shown = redact_value(detail)
-    return [(str(name), str(value)[:300]) for name, value in shown.items()] if isinstance(shown, dict) else []
+    """The parts of a detail as short texts, without secrets."""
+    if not isinstance(detail, dict):
+        return []
+    shown = redact_value({name: redacted(part) if isinstance(part, str) else part for name, part in detail.items()})
+    return [(name, str(part)[:300]) for name, part in shown.items()]
 
 
 routes = [Route("/audit", audit, name="audit")]

@@ -6,7 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from services.admin.rendering import first_line, render
+from services.admin.messages import first_line
+from services.admin.rendering import render
 
 SHOWN_GROUPS = 100
 SHOWN_ERROR = 300

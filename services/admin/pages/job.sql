@@ -4,9 +4,9 @@
 -- Of texts over the limit nothing is read but their stored size: the page says so and offers the download.
 select job.id, left(job.job_type, 1000) as job_type, job.status::text as status, job.priority, job.attempts,
        job.max_attempts, job.created_at, job.started_at, job.completed_at, job.scheduled_for, job.worker_id,
-       job.lease_until, job.progress, left(job.progress_note, 1000) as progress_note, job.progress_at,
-       job.cancel_requested_at, left(job.cancel_reason, 1000) as cancel_reason, job.unique_key, job.parent_id,
-       job.postponements, job.error_class, left(job.error_msg, 8000) as error_msg, job.error_fingerprint,
+       job.lease_until, job.progress, left(job.progress_note, 500) as progress_note, job.progress_at,
+       job.cancel_requested_at, job.unique_key, job.parent_id, job.postponements,
+       job.error_class, left(job.error_msg, 8000) as error_msg, job.error_fingerprint,
        job.rerun_requested_at,
        case when pg_column_size(job.payload) <= %(most_bytes)s then job.payload::text end as payload,
        pg_column_size(job.payload) as payload_bytes,

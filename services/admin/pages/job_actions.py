@@ -14,9 +14,10 @@ from starlette.routing import Route
 
 from services.admin.access.accounts import operator_only
 from services.admin.database import Row
+from services.admin.messages import first_line
 from services.admin.pages.form_values import LONGEST_REASON, SMALLINT, id_of, text_of, whole_number
 from services.admin.pages.payload_edit import edited_payload, shown_for_edit
-from services.admin.rendering import first_line, redirect, render
+from services.admin.rendering import redirect, render
 from sidelinja_jobs.cli.exits import RefusedError as TypedError
 from sidelinja_jobs.cli.payloads import parsed
 from sidelinja_jobs.cli.schemas import problems

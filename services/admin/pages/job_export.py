@@ -12,9 +12,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from services.admin.database import Database, Row
+from services.admin.messages import redacted, redacted_json
 from services.admin.pages.job_filter import JobFilter, read_filter
 from services.admin.pages.job_source import each_batch
-from sidelinja_jobs.redaction import redact_json, redact_text
 
 COLUMNS = (
     "id", "job_type", "status", "priority", "attempts", "max_attempts", "created_at", "scheduled_for", "started_at",
@@ -51,9 +51,9 @@ def cell(row: Row, name: str) -> Any:
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
     if name == "payload" and value is not None:
-        value = redact_json(value)
+        value = redacted_json(value)
     elif name == "error_msg" and value is not None:
-        value = redact_text(value)
+        value = redacted(value)
     return value[:LONGEST_CELL] if isinstance(value, str) else value
 
 

@@ -6,8 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from services.admin.database import Row
-from services.admin.rendering import first_line
-from sidelinja_jobs.redaction import redact_json
+from services.admin.messages import first_line, redacted_json
 
 LEAST_SHARE = 0.05  # an estimate from less is a guess
 STILL_SECONDS = 600.0  # so long without progress is told, whatever the heartbeats say
@@ -47,7 +46,7 @@ def job_line(row: Row) -> JobLine:
         seconds=shown_seconds(row),
         seconds_left=seconds_left(row),
         still_seconds=still_seconds(row),
-        payload=None if payload is None else cut_bytes(redact_json(payload)),
+        payload=None if payload is None else cut_bytes(redacted_json(payload)),
         error=first_line(row["error_msg"]),
     )
 

@@ -11,10 +11,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from services.admin.database import Row
+from services.admin.messages import redacted
 from services.admin.pages.job_line import attempt_number, between, seconds_left, still_seconds
 from services.admin.pages.job_reasons import sentence
 from services.admin.pages.job_timeline import timeline
-from services.admin.rendering import redacted, render, speech
+from services.admin.rendering import render, speech
 from services.admin.views import View, view_of
 from services.admin.views.json_tree import pretty
 from sidelinja_jobs.redaction import redact_json

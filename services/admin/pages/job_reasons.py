@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from services.admin.rendering import first_line
+from services.admin.messages import first_line
 from services.admin.words import Speech
 
 REASONS = (

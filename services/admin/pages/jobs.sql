@@ -139,9 +139,9 @@ select count(*) as rows
 -- What a list shows of these jobs. Texts are cut here; of a large payload nothing is read.
 select job.id, left(job.job_type, 200) as job_type, job.status::text as status, job.priority, job.attempts,
        job.max_attempts, job.created_at, job.started_at, job.completed_at, job.scheduled_for,
-       left(job.worker_id, 200) as worker_id, job.progress, left(job.progress_note, 200) as progress_note,
+       left(job.worker_id, 200) as worker_id, job.progress, left(job.progress_note, 500) as progress_note,
        job.progress_at, job.cancel_requested_at, job.postponements, left(job.error_class, 200) as error_class,
-       left(job.error_msg, 500) as error_msg, left(job.unique_key, 200) as unique_key, job.parent_id,
+       left(job.error_msg, 2000) as error_msg, left(job.unique_key, 200) as unique_key, job.parent_id,
        case when pg_column_size(job.payload) <= 8192 then left(job.payload::text, 2000) end as payload,
        pg_column_size(job.payload) as payload_bytes, clock_timestamp() as read_at
   from job_queue as job
@@ -215,7 +215,7 @@ with typed as (
      limit %(limit)s
 )
 select dated.fingerprint, dated.jobs, dated.types, dated.groups, dated.all_jobs, dated.newest_id, dated.last_at,
-       left(dated.error_class, 200) as error_class, left(dated.error_msg, 1000) as error_msg,
+       left(dated.error_class, 200) as error_class, left(dated.error_msg, 2000) as error_msg,
        (select completed_at
           from job_queue
          where error_fingerprint = dated.fingerprint and (%(job_type)s::text is null or job_type = %(job_type)s)

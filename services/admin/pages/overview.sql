@@ -25,11 +25,11 @@ with recursive leap (name) as (
 )
 select seen.name, kind.name is not null as is_known,
        is_paused(kind),
-       kind.paused_at, kind.paused_until, kind.pause_origin, left(kind.pause_reason, 300) as pause_reason,
+       kind.paused_at, kind.paused_until, kind.pause_origin, left(kind.pause_reason, 1000) as pause_reason,
        greatest(waiting.jobs - again.jobs, 0) as pending, again.jobs as retry, waiting.jobs > %(most)s as is_capped,
        running.running, failed.errors, failed.seen > %(most_errors)s as errors_capped,
        newest.id as newest_id, newest.completed_at as newest_at, newest.error_class as newest_class,
-       left(newest.error_msg, 200) as newest_error,
+       left(newest.error_msg, 2000) as newest_error,
        due.oldest_due, staff.workers, staff.busy
   from seen
   left join job_type as kind on kind.name = seen.name
@@ -75,8 +75,9 @@ select hour, job_type, completed, failed, run_seconds
  where hour > date_trunc('hour', now(), 'UTC') - interval '24 hours'
 
 -- name: overview_running
-select id, left(job_type, 300) as job_type, status::text as status, progress, left(progress_note, 200) as progress_note, attempts, max_attempts,
-       started_at, cancel_requested_at, left(worker_id, 200) as worker_id, now() as read_at
+select id, left(job_type, 300) as job_type, status::text as status, progress,
+       left(progress_note, 500) as progress_note, attempts, max_attempts, started_at, cancel_requested_at,
+       left(worker_id, 200) as worker_id, now() as read_at
   from job_queue
  where status = 'running'
  order by started_at desc nulls last, id
@@ -93,8 +94,7 @@ select pause_job_type(%(job_type)s::text, now() + make_interval(mins => %(minute
            as outcome
 
 -- name: type_state
-select name, is_paused(job_type), paused_at,
-       paused_until, pause_origin, left(pause_reason, 300) as pause_reason,
+select name, is_paused(job_type),
        (select count(*) from job_queue where job_queue.job_type = job_type.name and status = 'running') as running
   from job_type
  where name = %(name)s::text

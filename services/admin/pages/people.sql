@@ -6,7 +6,7 @@ select left(worker.worker_id, 300) as worker_id, left(worker.job_type, 300) as j
        left(worker.host, 300) as host, worker.pid, worker.started_at, worker.seen_at,
        case when not is_alive(worker) then 'gone' when lost_lease(worker) then 'stuck'
             when run.id is not null then 'busy' else 'idle' end as state,
-       run.id, run.attempts, run.max_attempts, run.progress, left(run.progress_note, 200) as progress_note,
+       run.id, run.attempts, run.max_attempts, run.progress, left(run.progress_note, 500) as progress_note,
        run.cancel_requested_at, run.started_at as run_started_at, run.status::text as status,
        clock_timestamp() as read_at
   from worker
