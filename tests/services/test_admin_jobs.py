@@ -201,7 +201,7 @@ def test_groups_of_errors_count_what_is_of_one_kind(admin_site: AdminSite) -> No
     page = admin_site.operator.get("/errors").text
     words = said(page)
 
-    assert "5 failed jobs in 2 groups" in words
+    assert "5 failed jobs in 2 groups." in words
     assert "4 jobs" in words
     assert "test_job, other_job" in words
     assert f"newest {str(newest)[:8]}" in words
@@ -209,7 +209,7 @@ def test_groups_of_errors_count_what_is_of_one_kind(admin_site: AdminSite) -> No
     link = links(page.split("Show the 4")[0])[-1]
     assert len(shown_ids(admin_site.operator.get(link).text)) == 4
     assert "4 failed jobs in 2 groups" in said(admin_site.operator.get("/errors?type=test_job").text)
-    assert "One failed job in 1 groups" in said(admin_site.operator.get("/errors?type=other_job").text)
+    assert "One failed job in one group." in said(admin_site.operator.get("/errors?type=other_job").text)
 
 
 def test_a_viewer_sees_no_form_that_changes_anything(admin_site: AdminSite, database: Database) -> None:

@@ -43,6 +43,19 @@ def test_every_word_is_there_in_both_languages_with_the_same_values() -> None:
             assert text, key
 
 
+def test_a_number_before_a_noun_has_a_word_for_one() -> None:
+    """A noun in the plural stands in a pair's many alone. Days are seven at least, jobs "or more" a thousand."""
+    plurals = "jobber|grupper|ganger|linjer|arbeidere|jobs|groups|times|lines|workers|attempts|errors"
+    counted = re.compile(rf"\{{(\w+)\}} (?:\w+ )?(?:{plurals})\b")
+    wrong = []
+    for key, word in all_words().items():
+        for text in word.values():
+            one, many = text if isinstance(text, list) else (text, "")
+            wrong += [key] if counted.search(one) or set(counted.findall(many)) - {"n"} else []
+
+    assert set(wrong) == {"reason.jobs_ahead_more"}
+
+
 def test_every_word_that_is_used_is_there() -> None:
     whole, beginnings = used_keys()
 
