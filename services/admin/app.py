@@ -48,7 +48,7 @@ from services.admin.counting import keep_counting
 from services.admin.database import Database
 from services.admin.errors import HANDLERS, Edge
 from services.admin.headers import FixedHeaders
-from services.admin.live import Feed
+from services.admin.live import LiveFeed
 from services.admin.pages import (
     audit,
     enqueue,
@@ -110,7 +110,7 @@ def create_app(settings: AdminSettings, database: Database, *, is_open: bool = F
     )
     app.state.settings, app.state.database, app.state.is_open = settings, database, is_open
     app.state.shared = Shared()
-    app.state.feed = Feed(database, settings.live_streams)
+    app.state.feed = LiveFeed(database, settings.live_streams)
     app.state.attempts, app.state.hashing = Attempts(), asyncio.Semaphore(1)
     app.state.token_check, app.state.watch = TokenCheck(), Watch(database)
     return app

@@ -39,19 +39,19 @@ CURSOR = re.compile(r"\d{1,20}:\d{1,20}:(\d{1,20}(,\d{1,20}){0,1000})?")
 
 
 @dataclass(frozen=True)
-class Look:
+class LiveLook:
     """What one look has found, as the bytes of an event stream. `number` counts the looks that found something."""
 
     number: int
     message: bytes
 
 
-class Feed:
+class LiveFeed:
     """Reads while somebody listens. Belongs to one event loop."""
 
     def __init__(self, database: Database, most_streams: int) -> None:
         self._database, self._most_streams = database, most_streams
-        self._looks: deque[Look] = deque(maxlen=KEPT_LOOKS)
+        self._looks: deque[LiveLook] = deque(maxlen=KEPT_LOOKS)
         self._news = asyncio.Event()  # replaced by a new one with each look: whoever holds it, wakes
         self._reader: asyncio.Task[None] | None = None
         self._number = 0
@@ -140,7 +140,7 @@ class Feed:
             moved, cursor, progress = cursor != news["cursor"], news["cursor"], now
             if events or changed or is_reset or moved:
                 self._number += 1
-                self._looks.append(Look(self._number, _message(cursor, events, changed, is_reset=is_reset)))
+                self._looks.append(LiveLook(self._number, _message(cursor, events, changed, is_reset=is_reset)))
                 self._wake()
 
 

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from services.admin.access.guard import is_still_allowed
 from services.admin.database import TROUBLE
-from services.admin.live import Feed
+from services.admin.live import LiveFeed
 from sidelinja_jobs.log import get_logger
 
 log = get_logger()
@@ -29,7 +29,7 @@ HEADERS = [
 
 async def live(request: Request) -> Response:
     """The stream from Last-Event-ID on, which a browser sends when it comes again, else from ?after=."""
-    feed: Feed = request.app.state.feed
+    feed: LiveFeed = request.app.state.feed
     if feed.is_full or feed.is_stopping:
         return PlainTextResponse("too many pages are open\n", 503, headers={"Retry-After": "30"})
     after = request.headers.get("last-event-id") or request.query_params.get("after")
@@ -39,7 +39,7 @@ async def live(request: Request) -> Response:
 class EventStream(Response):
     """Sends what the feed tells until the page, the session or the server is gone."""
 
-    def __init__(self, request: Request, feed: Feed, after: str | None) -> None:
+    def __init__(self, request: Request, feed: LiveFeed, after: str | None) -> None:
         super().__init__()
         self._request, self._feed, self._after = request, feed, after
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from services.admin import streams
-from services.admin.live import Feed
+from services.admin.live import LiveFeed
 from sidelinja_jobs.redaction import MASK
 from tests.databases import Database
 from tests.services.admin_site import OPERATOR, AdminSite, admin_site_with
@@ -219,7 +219,7 @@ def test_there_is_an_end_to_how_many_pages_may_be_open(database: Database) -> No
 
 
 def test_nobody_reads_when_nobody_looks(admin_site: AdminSite) -> None:
-    feed: Feed = admin_site.app.state.feed
+    feed: LiveFeed = admin_site.app.state.feed
     stream = Stream(admin_site, after=cursor(admin_site))
     wait_until(lambda: feed._reader is not None and not feed._reader.done())
     stream.close()

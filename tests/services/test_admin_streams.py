@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from services.admin import sharing, streams
 from services.admin.database import Database
-from services.admin.live import Feed
+from services.admin.live import LiveFeed
 from services.admin.settings import read_settings
 
 
@@ -28,7 +28,7 @@ def test_a_page_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -
             await asyncio.sleep(3600)
 
     async def run() -> None:
-        answer = streams.EventStream(None, Feed(None, 1), None)  # type: ignore[arg-type]
+        answer = streams.EventStream(None, LiveFeed(None, 1), None)  # type: ignore[arg-type]
         await asyncio.wait_for(answer({}, still_there, never_drained), 5)
 
     asyncio.run(run())
@@ -45,7 +45,7 @@ def test_a_stream_that_cannot_begin_without_the_database_ends_in_order() -> None
 
     async def run() -> None:
         unopened = Database(settings)
-        answer = streams.EventStream(None, Feed(unopened, 1), None)  # type: ignore[arg-type]
+        answer = streams.EventStream(None, LiveFeed(unopened, 1), None)  # type: ignore[arg-type]
         await asyncio.wait_for(answer({}, still_there, send), 5)
 
     asyncio.run(run())
