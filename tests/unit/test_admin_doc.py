@@ -1,4 +1,4 @@
-"""docs/admin.md says what the code does: settings with their defaults, commands, files, figures."""
+"""docs/admin.md and docs/admin-jobs.md say what the code does: settings, commands, files, figures."""
 
 import dataclasses
 import re
@@ -7,12 +7,14 @@ import pytest
 
 from services.admin.access import attempts, passwords
 from services.admin.access.commands import account
+from services.admin.pages import job_bulk, job_filter, job_line, job_list, job_source, transcripts
 from services.admin.server import GRACE_SECONDS, HEALTH_SECONDS
 from services.admin.settings import AdminSettings
 from sidelinja_jobs.settings import DatabaseSettings
 from tests.databases import ROOT
 
 PAGE = (ROOT / "docs" / "admin.md").read_text()
+JOBS_PAGE = (ROOT / "docs" / "admin-jobs.md").read_text()
 SHARED = {field.metadata["env"] for field in dataclasses.fields(DatabaseSettings)} | {
     "HEALTH_FILE", "LOG_FORMAT", "LOG_LEVEL", "METRICS_HOST", "METRICS_PORT",
 }  # fmt: skip
@@ -52,3 +54,22 @@ def test_the_commands_that_are_told_are_there() -> None:
 )
 def test_the_figures_are_those_of_the_code(figure: str) -> None:
     assert figure.lower() in PAGE.lower()
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        f"first {['no', 'one', 'two', 'three', 'four'][job_filter.SHORTEST_PREFIX]} characters",
+        f"{job_list.SHOWN_JOBS} to a page",
+        f"newest {job_source.SCANNED_ROWS:,} jobs ({job_source.SEARCHED_ROWS:,} of them",
+        f"and {job_source.SEARCHED_BYTES // 10**6} MB of stored payloads",
+        f"up to {job_source.SCANNED_ROWS:,} waiting ones",
+        f"batches of {job_bulk.BATCH}",
+        f"longer than {job_bulk.REQUEST_SECONDS:g} seconds",
+        f"once a {'twentieth' if job_line.LEAST_SHARE == 1 / 20 else job_line.LEAST_SHARE} is done",
+        f"for {'ten' if job_line.STILL_SECONDS == 600 else job_line.STILL_SECONDS} minutes",
+        f"lines, {transcripts.EDITED_LINES} at a time",
+    ],
+)
+def test_the_figures_of_the_job_pages_are_those_of_the_code(figure: str) -> None:
+    assert figure in " ".join(JOBS_PAGE.split())

@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
+from services.admin.delivery.batch import DOWN_AFTER_JOBS
 from services.admin.delivery.commands import deliveries
-from services.admin.delivery.events import cloud_event
+from services.admin.delivery.events import LONGEST_ERROR, LONGEST_EXTRA, cloud_event
+from services.admin.delivery.policy import LONGEST_PAUSE_SECONDS
 from services.admin.delivery.settings import DeliverySettings, is_near
-from services.admin.delivery.spacetimedb import HOLDING, arguments
+from services.admin.delivery.spacetimedb import HOLDING, MOST_TRIES_OF_A_RAISING_REDUCER, arguments
+from services.admin.delivery.verdicts import LONGEST_RETRY_AFTER
 from services.admin.delivery.webhook import PASSING, Webhook
 from tests.databases import ROOT
 from tests.unit.delivery_events import EPOCH, event
@@ -93,3 +96,19 @@ def test_addresses_answers_and_arguments_are_the_ones_of_the_code() -> None:
     assert [int(status) for status in re.findall(r"\b4\d\d\b", row)] == sorted(HOLDING)
     told = PAGE.partition("The arguments, in their order: ")[2].partition("strings where")[0]
     assert len(re.findall(r"`\w+`", told)) + 2 == len(arguments(event(), EPOCH)), "and two sentences"
+
+
+@pytest.mark.parametrize(
+    ("value", "known", "told"),
+    [
+        (LONGEST_ERROR, 500, "at most 500 characters"),
+        (LONGEST_EXTRA, 16 * 1024, "Over 16 KB"),
+        (LONGEST_RETRY_AFTER, 86400, "waits so long, a day at most"),
+        (DOWN_AFTER_JOBS, 3, "When events of three jobs in a row fail"),
+        (LONGEST_PAUSE_SECONDS, 60, "at least once a minute"),
+        (MOST_TRIES_OF_A_RAISING_REDUCER, 5, "tried five times, then parked"),
+    ],
+)
+def test_figures_are_the_ones_of_the_code(value: float, known: float, told: str) -> None:
+    assert value == known
+    assert told in " ".join(PAGE.split())
