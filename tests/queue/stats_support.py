@@ -8,8 +8,10 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+import pytest
 import structlog
 
+from services.stats import line_reader, parsing
 from services.stats.handler import StatsWorker
 from services.stats.payload import StatsPayload
 from services.stats.settings import StatsSettings
@@ -80,6 +82,18 @@ class Stats:
         """One job from claim to completion; raises what the handler raises."""
         result, _ = self.run_job(self.database.enqueue("stats_parse", payload))
         return result
+
+    def run_partly(self, monkeypatch: pytest.MonkeyPatch) -> int:
+        """A run whose time is over before the log is; how many lines it read."""
+        with monkeypatch.context() as patched:
+            patched.setattr(parsing, "BATCH_LINES", 5)
+            patched.setattr(line_reader, "PIECE_BYTES", 700)
+            self.worker = self.new_worker(run_seconds=0)
+            partly = self.run()
+        assert (partly["more"], partly["lines"] > 0) == (True, True)
+        self.database.rows("delete from job_queue")
+        self.worker = self.new_worker()
+        return int(partly["lines"])
 
     def run_next(self) -> dict[str, Any]:
         """The next job that waits."""

@@ -3,23 +3,16 @@
 import gzip
 import os
 import zlib
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from sidelinja_jobs import PermanentError
-from tests.databases import Database
 from tests.queue.stats_support import Stats, some
 from tests.unit.stats_support import NOON, line
 
 ROLLED = "access-2026-11-29T12-00-00.000.log"
-
-
-@pytest.fixture
-def stats(database: Database, tmp_path: Path) -> Iterator[Stats]:
-    return Stats(database, tmp_path)
 
 
 def cut_gz(stats: Stats, lines: list[bytes]) -> tuple[Path, bytes, int]:

@@ -1,23 +1,14 @@
 """The chain of runs: exactly one future run waits, however the present one ends; and what a result says of the next."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sidelinja_jobs import queue
-from tests.databases import Database
 from tests.queue.stats_support import Stats
 from tests.sessions import refused, worker_session
 from tests.unit.stats_support import line
-
-
-@pytest.fixture
-def stats(database: Database, tmp_path: Path) -> Iterator[Stats]:
-    return Stats(database, tmp_path)
-
 
 ACTIVE = (
     "select * from job_queue where unique_key = 'schedule:podcast statistics'"

@@ -1,28 +1,19 @@
 """What is known of episodes: by the file, by the feed, by a person; and what that changes."""
 
 import shutil
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from services.stats.paths import Layout
 from services.stats.sources import Source
-from tests.databases import Database
 from tests.queue.stats_support import Stats
 from tests.unit.stats_support import NOON, OSLO, SHOW, line
 
 ITEM = """<item><title>{title}</title><pubDate>{at}</pubDate><enclosure url="https://media.example.no/{name}"
 length="{size}" type="audio/mpeg"/><itunes:duration>{duration}</itunes:duration></item>"""
 RSS = '<rss xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"><channel>{items}</channel></rss>'
-
-
-@pytest.fixture
-def stats(database: Database, tmp_path: Path) -> Iterator[Stats]:
-    return Stats(database, tmp_path)
 
 
 def item(name: str, at: datetime = NOON, size: int = 1_000_000, duration: str = "1000") -> str:
@@ -93,6 +84,18 @@ def test_a_length_that_is_learned_later_counts_for_the_open_day(stats: Stats) ->
     stats.database.connect("operator").execute(
         "update stats.media set duration_seconds = 300, origin = 'manual' where episode = 'a.mp3'"
     )
+    stats.run()
+
+    assert stats.downloads() == 0
+
+
+def test_what_turns_out_to_be_known_of_another_file_no_longer_counts_for_the_open_day(stats: Stats) -> None:
+    stats.know("a.mp3", total=1_000_000, duration=1000)
+    stats.write(line("/a.mp3", total=1_000_000, size=100_000))
+    stats.run()
+    assert stats.downloads() == 1
+
+    stats.database.connect("operator").execute("update stats.media set episode = 'b.mp3' where episode = 'a.mp3'")
     stats.run()
 
     assert stats.downloads() == 0

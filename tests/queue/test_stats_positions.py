@@ -1,29 +1,20 @@
 """Each line once: rotation, compression, copies, vanished files, repeated and interrupted runs, two parsers at once."""
 
-import errno
 import gzip
 import os
 import shutil
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from services.stats import line_reader, log_files, parsing
+from services.stats import line_reader, parsing
 from services.stats.store import Store
-from sidelinja_jobs import ComeBackLaterError, PermanentError
-from tests.databases import Database
-from tests.queue.stats_support import LONG_AGO, TODAY, Stats, some
+from sidelinja_jobs import PermanentError
+from tests.queue.stats_support import Stats, some
 from tests.unit.stats_support import line
 
 ROLLED = "access-2026-11-29T12-00-00.000.log"
-
-
-@pytest.fixture
-def stats(database: Database, tmp_path: Path) -> Iterator[Stats]:
-    return Stats(database, tmp_path)
 
 
 def test_a_second_run_adds_nothing(stats: Stats) -> None:
@@ -165,22 +156,16 @@ def test_a_file_that_is_shorter_than_what_was_read_is_told_and_left_alone(stats:
 def test_what_vanished_unread_is_told_and_what_reappears_is_read_on(
     stats: Stats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parsing, "BATCH_LINES", 5)
-    monkeypatch.setattr(line_reader, "PIECE_BYTES", 700)
     live = stats.write(*some(20))
-    stats.worker = stats.new_worker(run_seconds=0)
-    partly = stats.run()
-    assert (partly["more"], 0 < partly["lines"] < 20) == (True, True)
+    read = stats.run_partly(monkeypatch)
     away = live.rename(stats.logs / "elsewhere")
-    stats.database.rows("delete from job_queue")
-    stats.worker = stats.new_worker()
 
     gone = stats.run()
     assert gone["warnings"] == ["lost_bytes", "no_log_file"]
     assert gone["lost_bytes"] == away.stat().st_size - stats.files()["access.log"][0]
     away.rename(live)
 
-    assert (stats.run()["lines"], stats.downloads()) == (20 - partly["lines"], 20)
+    assert (stats.run()["lines"], stats.downloads()) == (20 - read, 20)
 
 
 def test_the_end_of_a_rolled_file_without_a_newline_is_one_line(stats: Stats) -> None:
@@ -222,8 +207,7 @@ def test_two_parsers_at_once_count_each_line_once(stats: Stats, monkeypatch: pyt
     results: list[int] = []
 
     def run() -> None:
-        with_own_claim = Stats.run_next(stats)
-        results.append(with_own_claim["lines"])
+        results.append(stats.run_next()["lines"])
 
     for _ in range(2):
         stats.database.enqueue("stats_parse", {})
@@ -234,56 +218,3 @@ def test_two_parsers_at_once_count_each_line_once(stats: Stats, monkeypatch: pyt
         thread.join(60)
 
     assert (sum(results), stats.downloads()) == (150, 150)
-
-
-def test_a_folder_that_was_never_there_is_a_failure_that_names_it(stats: Stats) -> None:
-    stats.logs.rmdir()
-
-    with pytest.raises(PermanentError, match="cannot list") as caught:
-        stats.run()
-
-    assert caught.value.error_class == "no_folder"
-    assert stats.downloads(TODAY) == 0
-
-
-@pytest.mark.parametrize("is_mount_point_left", [False, True])
-def test_a_folder_that_goes_away_is_waited_for_and_its_logs_are_not_taken_for_vanished(
-    stats: Stats, monkeypatch: pytest.MonkeyPatch, is_mount_point_left: bool
-) -> None:
-    """Else its open days would be closed, and what is unread would be late once the folder is back."""
-    monkeypatch.setattr(parsing, "BATCH_LINES", 5)
-    monkeypatch.setattr(line_reader, "PIECE_BYTES", 700)
-    stats.write(*(line(at=LONG_AGO, agent=f"App{number}/1") for number in range(20)))
-    stats.worker = stats.new_worker(run_seconds=0)
-    partly = stats.run()
-    assert (partly["more"], 0 < partly["lines"] < 20) == (True, True)
-    stats.database.rows("delete from job_queue")
-    stats.worker = stats.new_worker()
-    away = stats.logs.rename(stats.logs.with_name("away"))
-    if is_mount_point_left:
-        stats.logs.mkdir()
-
-    for asked in ({}, {"reprocess": {"from": str(LONG_AGO.date()), "to": str(TODAY)}}):
-        with pytest.raises(ComeBackLaterError, match=f"{stats.logs} .*Next: see to the disk"):
-            stats.run(**asked)
-    stats.database.rows("delete from job_queue")
-    if is_mount_point_left:
-        stats.logs.rmdir()
-    away.rename(stats.logs)
-    result = stats.run()
-
-    assert (result["lines"], result["lost_bytes"], result["late"]) == (20 - partly["lines"], 0, 0)
-    assert stats.downloads(LONG_AGO.date()) == 20
-
-
-def test_a_log_that_its_disk_does_not_give_is_waited_for(stats: Stats, monkeypatch: pytest.MonkeyPatch) -> None:
-    stats.write(*some(5))
-    stats.run()
-
-    def failing(*_: Any, **__: Any) -> bytes:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(log_files, "fingerprint_of", failing)
-
-    with pytest.raises(ComeBackLaterError, match="Input/output error"):
-        stats.run()

@@ -1,6 +1,5 @@
 """The rules that are kept over a whole day: R14 to R18, R20, R24, R28 and R31, each by its name."""
 
-from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -12,11 +11,6 @@ from tests.unit.stats_support import FILE_BYTES, NOON, OSLO, line
 
 SAMPLE_DAY = date(2026, 11, 29)  # when the samples were written
 MINUTE = 480_231  # bytes of the file that hold its first minute
-
-
-@pytest.fixture
-def stats(database: Database, tmp_path: Path) -> Iterator[Stats]:
-    return Stats(database, tmp_path)
 
 
 @pytest.mark.parametrize(("version", "downloads"), [("2.6.2", 15), ("2.11.7", 16)])

@@ -1,7 +1,6 @@
 """What a run does beside counting: bad input, days that end, and what is left of the listeners."""
 
 import os
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,15 +10,9 @@ from services.stats import line_reader, parsing
 from services.stats.addresses import packed_address
 from services.stats.lines import LONGEST_LINE
 from sidelinja_jobs import PermanentError
-from tests.databases import Database
 from tests.queue.stats_support import LONG_AGO, TODAY, Stats
 from tests.sessions import refused
 from tests.unit.stats_support import CLIENT, NOON, line
-
-
-@pytest.fixture
-def stats(database: Database, tmp_path: Path) -> Iterator[Stats]:
-    return Stats(database, tmp_path)
 
 
 def failure(stats: Stats) -> PermanentError:
