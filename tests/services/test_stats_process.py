@@ -13,6 +13,7 @@ from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcesses
 
 COMMAND = [sys.executable, "-m", "services.stats"]
+PLANNED = "select * from job_queue where unique_key = 'schedule:podcast statistics' and status = 'pending'"
 
 
 def test_a_fresh_worker_makes_source_and_schedule_and_counts_when_it_is_told_to(
@@ -23,8 +24,7 @@ def test_a_fresh_worker_makes_source_and_schedule_and_counts_when_it_is_told_to(
     database.rows("update job_type set lease_seconds = 4 where name = 'stats_parse'")  # it sweeps every second
     environ = {"STATS_LOG_ROOT": str(logs), "MEDIA_ROOT": str(tmp_path / "none"), "STATS_COUNTRY_FILE": "/nowhere.mmdb"}
     worker = worker_process.start_command(database, COMMAND, "worker_stats", environ)
-    planned = "select * from job_queue where unique_key = 'schedule:podcast statistics' and status = 'pending'"
-    (run,) = wait_until(lambda: database.rows(planned), 20)
+    (run,) = wait_until(lambda: database.rows(PLANNED), 20)
     assert run["scheduled_for"] > run["created_at"]
 
     (logs / "access.log").write_bytes(line() + line(agent="Googlebot/2.1"))
@@ -34,7 +34,7 @@ def test_a_fresh_worker_makes_source_and_schedule_and_counts_when_it_is_told_to(
     result = database.job(run["id"])["result"]
     assert (result["lines"], result["excluded"], result["warnings"]) == (2, {"bot": 1}, [MISSING])
     assert database.value("select sum(downloads) from stats.download_day") == 1
-    assert wait_until(lambda: database.rows(planned), 20)[0]["id"] != run["id"]
+    assert wait_until(lambda: database.rows(PLANNED), 20)[0]["id"] != run["id"]
     worker.terminate()
     assert worker.wait(60) == 0
 
@@ -42,14 +42,16 @@ def test_a_fresh_worker_makes_source_and_schedule_and_counts_when_it_is_told_to(
 def test_without_a_log_the_run_says_so_and_the_next_one_waits(
     database: Database, worker_process: WorkerProcesses, tmp_path: Path
 ) -> None:
-    worker = worker_process.start_command(database, COMMAND, "worker_stats", {"STATS_LOG_ROOT": str(tmp_path)})
-    job_id = database.enqueue("stats_parse", {})
+    database.rows("update job_type set lease_seconds = 4 where name = 'stats_parse'")
+    worker_process.start_command(database, COMMAND, "worker_stats", {"STATS_LOG_ROOT": str(tmp_path)})
+    (run,) = wait_until(lambda: database.rows(PLANNED), 20)
 
-    wait_until(lambda: database.job(job_id)["status"] == "completed", 30)
+    database.rows("update job_queue set scheduled_for = now()")
 
-    assert database.job(job_id)["result"]["warnings"] in (["no_log_file"], [])  # [] before the first source is made
-    worker.terminate()
-    assert worker.wait(60) == 0
+    wait_until(lambda: database.job(run["id"])["status"] == "completed", 20)
+    assert database.job(run["id"])["result"]["warnings"] == ["no_log_file"]
+    (following,) = wait_until(lambda: database.rows(PLANNED), 20)
+    assert following["scheduled_for"] > following["created_at"]
 
 
 @pytest.mark.parametrize(
