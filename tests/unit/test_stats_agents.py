@@ -115,7 +115,7 @@ def test_app_kind_and_device_are_told(text: str) -> None:
     assert (agent.name, agent.kind, agent.device) == NAMED[text]
 
 
-def test_a_hashed_header_is_seen_and_counts(tmp_path: Path) -> None:
+def test_a_hashed_header_is_seen_and_counts() -> None:
     agent = agent_of("f3072eb4", OwnList())
 
     assert (agent.is_hashed, agent.exclusion) == (True, None)
