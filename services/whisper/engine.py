@@ -127,6 +127,7 @@ class UnitRun:
         self._language = request.speech.language
         self._probability: float | None = None
         self._language_seconds = 0.0
+        self._lacks_word_times = False
 
     def results(self) -> Iterator[UnitResult]:
         """Transcribes unit after unit."""
@@ -140,6 +141,7 @@ class UnitRun:
         for unit in units:
             self._emit(UnitStarted(index, unit.start, unit.end))
             began = time.monotonic()
+            self._lacks_word_times = False
             found = self._segments(unit)
             infer_seconds = time.monotonic() - began + self._language_seconds
             self._language_seconds = 0.0
@@ -228,6 +230,15 @@ class UnitRun:
         return Screened(kept, dropped, ["low_density"] if is_sparse(kept, frame) else [])
 
     def _recognized(self, unit: "Unit", language: str, speech: SpeechRequest) -> list[Row]:
+        try:
+            return self._heard(unit, language, speech)
+        except IndexError:  # faster-whisper's search for the times of words, on some audio
+            if not speech.word_timestamps:
+                raise
+            self._lacks_word_times = True
+            return self._heard(unit, language, replace(speech, word_timestamps=False))
+
+    def _heard(self, unit: "Unit", language: str, speech: SpeechRequest) -> list[Row]:
         rows: list[Row] = []
 
         def tell() -> None:
@@ -240,10 +251,15 @@ class UnitRun:
         return rows
 
     def _flags(self) -> list[str]:
-        """What is true of the file up to here, apart from its text."""
+        """What is true up to here, apart from the text."""
         hotwords = self._request.speech.hotwords
         is_cut = len(self._recognizer.fitting(hotwords)) < len(hotwords)
-        return ["hotwords_cut"] * is_cut + ["joined_rates"] * self._reader.has_joined_rates
+        flags = {
+            "hotwords_cut": is_cut,
+            "joined_rates": self._reader.has_joined_rates,
+            "no_word_times": self._lacks_word_times,
+        }
+        return [flag for flag, holds in flags.items() if holds]
 
     def _counts(self) -> DecodeCounts:
         reader = self._reader

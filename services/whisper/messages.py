@@ -13,6 +13,7 @@ UNIT_NOTES = {
     "hotwords_cut": "Not all hotwords were used: together they are too long, the last ones were left out.",
     "joined_rates": "The file was joined from parts with different sample rates. All of them were transcribed.",
     "unit_skipped": "A part of the audio was left out, since the engine died on it more than once.",
+    "no_word_times": "In some part the times of words could not be found: its text has none.",
     "low_density": "In some part people speak for long and little text was found, also at a second try. Listen to it.",
 }
 

@@ -10,7 +10,7 @@ import pytest
 from services.whisper.messages import SAMPLE_RATE, UNIT_NOTES
 from services.whisper.recognizer import Recognizer
 from tests.services.whisper_sound import Sound, write_wave
-from tests.services.whisper_support import text_of, transcribe_anew
+from tests.services.whisper_support import JFK, text_of, transcribe_anew, words_of
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(120)]
 
@@ -65,6 +65,27 @@ def test_dropped_segments_are_kept_with_the_reason(samples: Path, heard: list[li
     assert [(row["text"], row["start"], row["reason"]) for row in unit.dropped] == [
         ("Takk for at du så på.", 0.5, "silence")
     ]
+
+
+def test_unit_whose_words_cannot_be_placed_has_its_text_all_the_same(
+    samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library's search for the times of words raises IndexError on some audio, in the middle of a unit."""
+    transcribe = Recognizer.transcribe
+
+    def failing(self: Recognizer, unit: Any, language: str, request: Any, *rest: Any) -> Iterator[dict[str, Any]]:
+        yield from transcribe(self, unit, language, request, *rest)
+        if request.word_timestamps:
+            raise IndexError("list index out of range")
+
+    monkeypatch.setattr(Recognizer, "transcribe", failing)
+
+    (unit,) = transcribe_anew(samples / "audio", "jfk.mp3", word_timestamps=True)
+
+    assert " ".join(words_of(text_of([unit]))).endswith(JFK)
+    assert not any(row.get("words") for row in unit.segments)
+    assert unit.flags == ["no_word_times"]
+    assert unit.flags[0] in UNIT_NOTES
 
 
 def test_unit_with_much_speech_and_little_text_is_tried_again_and_then_flagged(
