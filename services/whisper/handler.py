@@ -17,7 +17,7 @@ from services.whisper.messages import EngineReport, EngineRequest, ModelRequest,
 from services.whisper.metrics import TranscriptionMetrics
 from services.whisper.model import ModelFolder
 from services.whisper.outputs import Destination, destinations, places, write_outputs
-from services.whisper.payload import DETECT, WhisperPayload
+from services.whisper.payload import DETECT, IDS, WhisperPayload
 from services.whisper.progress import ALMOST_DONE
 from services.whisper.resume import package_versions, settings_hash
 from services.whisper.reuse import find_transcript, outdated
@@ -135,10 +135,11 @@ class Transcriber:
         if found is None:
             return None
         place, transcript = found
-        if payload.episode_id is None:
-            transcript.pop("episode_id", None)
-        else:
-            transcript["episode_id"] = payload.episode_id
+        for name in IDS:  # each in its place: a file whose bytes are right is not written again
+            if name in payload.ids:
+                transcript[name] = payload.ids[name]
+            else:
+                transcript.pop(name, None)
         for track, known in zip(tracks, transcript.get("tracks") or [transcript["source"]], strict=True):
             known["path"] = track.source.path
         return place, transcript
@@ -193,15 +194,13 @@ class Transcriber:
             versions=package_versions(),
             settings_hash=settings,
             language_was_given=speech.language is not None,
-            episode_id=job.payload.episode_id,
+            ids=job.payload.ids,
         )
 
 
 def follow_up(job: Job[WhisperPayload]) -> Callable[[psycopg.Connection[Any]], None]:
     """The write that enqueues the analysis, in the transaction that completes this job."""
-    analysis: dict[str, Any] = {"transcript_job_id": str(job.id)}
-    if job.payload.episode_id is not None:
-        analysis["episode_id"] = job.payload.episode_id
+    analysis = {"transcript_job_id": str(job.id), **job.payload.ids}
 
     def write(conn: psycopg.Connection[Any]) -> None:
         enqueue(conn, FOLLOW_UP, analysis, parent_id=job.id)

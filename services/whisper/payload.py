@@ -10,6 +10,8 @@ OutputKind = Literal["vtt", "srt", "txt", "json", "podcast_json"]
 OUTPUT_KINDS: tuple[OutputKind, ...] = ("vtt", "srt", "txt", "json", "podcast_json")
 DETECT = "auto"
 LONGEST_PATH = 1024  # characters
+Id = Annotated[str | int | None, msgspec.Meta(description="the surrounding system's id, passed on unchanged")]
+IDS = ("episode_id", "tema_id")
 FEWEST_TRACKS, MOST_TRACKS = 2, 16
 
 AudioPath = Annotated[
@@ -59,9 +61,13 @@ class WhisperPayload(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw
     force: Annotated[bool, msgspec.Meta(description="transcribe anew, even where the same transcript is there")] = False
     lenient: Annotated[bool, msgspec.Meta(description="leave out a part that the engine died on twice")] = False
     analyze: Annotated[bool, msgspec.Meta(description="enqueue openrouter_analyze when done")] = False
-    episode_id: Annotated[
-        str | int | None, msgspec.Meta(description="the surrounding system's id, passed on unchanged")
-    ] = None
+    episode_id: Id = None
+    tema_id: Id = None
+
+    @property
+    def ids(self) -> dict[str, str | int]:
+        """Those that were given."""
+        return {name: value for name in IDS if (value := getattr(self, name)) is not None}
 
     def __post_init__(self) -> None:
         if (self.path is None) == (not self.tracks):

@@ -34,7 +34,7 @@ class Origin:
     versions: dict[str, str]
     settings_hash: str
     language_was_given: bool
-    episode_id: str | int | None
+    ids: dict[str, str | int]  # of the surrounding system
     device_note: str | None = None  # why it is not the GPU that was looked for
 
 
@@ -124,9 +124,7 @@ def _transcript(
         "engine": origin.versions,
         "settings_hash": origin.settings_hash,
     }
-    if origin.episode_id is not None:
-        transcript["episode_id"] = origin.episode_id
-    return transcript
+    return transcript | origin.ids
 
 
 def _language(units: Sequence[UnitResult]) -> str | None:

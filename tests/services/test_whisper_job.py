@@ -7,6 +7,7 @@ import pytest
 from tests.services.whisper_support import JFK, base_model, read_aloud, transcript_of, words_of
 from tests.services.whisper_worker import Whisper
 
+IDS = {"episode_id": "ep-42", "tema_id": 7}  # of the surrounding system
 pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
 
 
@@ -14,15 +15,13 @@ def test_job_leaves_transcript_row_and_files_beside_the_audio(whisper: Whisper) 
     whisper.add("jfk.mp3", "2026/épisode 42.mp3")
     worker = whisper.start()
 
-    job = whisper.wait(
-        whisper.enqueue("2026/épisode 42.mp3", language="en", word_timestamps=True, episode_id="ep-42", analyze=True)
-    )
+    job = whisper.wait(whisper.enqueue("2026/épisode 42.mp3", language="en", word_timestamps=True, analyze=True, **IDS))
 
     result = job["result"]
     assert " ".join(words_of(result["text"])).endswith(JFK)
     assert (result["schema"], result["language"], result["language_source"]) == (1, "en", "forced")
     assert result["duration"] == pytest.approx(11.0, abs=0.05)
-    assert result["episode_id"] == "ep-42"
+    assert {name: result[name] for name in IDS} == IDS
     assert result["model"]["sha256"] == base_model().sha256
     assert result["flags"] == ["trial_model"]
     assert "37 %" in result["notes"][0]
@@ -38,7 +37,7 @@ def test_job_leaves_transcript_row_and_files_beside_the_audio(whisper: Whisper) 
     ends = (".vtt", ".srt", ".txt", ".transcript.json", ".podcast.json")
     assert names == {"épisode 42.mp3"} | {f"épisode 42.en{end}" for end in ends}
     follow_up = whisper.database.row("select * from job_queue where job_type = 'openrouter_analyze'")
-    assert follow_up["payload"] == {"transcript_job_id": str(job["id"]), "episode_id": "ep-42"}
+    assert follow_up["payload"] == {"transcript_job_id": str(job["id"]), **IDS}
     assert follow_up["parent_id"] == job["id"]
     assert worker.log_events("model loaded")
 

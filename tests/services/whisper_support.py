@@ -61,7 +61,7 @@ def engine_messages(
 
 def transcript_of(units: list[UnitResult], *, language_was_given: bool = True) -> dict[str, Any]:
     """The units put together as the worker does it."""
-    origin = Origin("a.mp3", "0" * 64, 1, base_model(), "int8", "cpu", {}, "0" * 16, language_was_given, None)
+    origin = Origin("a.mp3", "0" * 64, 1, base_model(), "int8", "cpu", {}, "0" * 16, language_was_given, {})
     return build_transcript(units, origin)
 
 

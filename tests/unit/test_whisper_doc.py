@@ -39,7 +39,7 @@ def test_result_fields_and_flags_are_all_there() -> None:
     silent = UnitResult(0, 0, 100, True, 0, None, None, [], DecodeCounts(10, 9, 9.0), {}, list(UNIT_NOTES))
     heard = dataclasses.replace(silent, segments=[{"start": 0.0, "end": 1.0, "text": "Hei."}])
     model = ModelFolder("base", ROOT, "0" * 64)
-    origin = Origin("a", "b", 1, model, "int8", "cpu", {}, "c", True, "ep042")
+    origin = Origin("a", "b", 1, model, "int8", "cpu", {}, "c", True, {"episode_id": "ep042", "tema_id": 7})
     transcript = build_transcript([silent], origin)
     conversation = build_conversation(
         [Voice("Kari", "a", "b", 1, [silent]), Voice("Ola", "a", "b", 1, [heard])], origin

@@ -37,10 +37,13 @@ def test_everything_at_once() -> None:
             "lenient": True,
             "analyze": True,
             "episode_id": 42,
+            "tema_id": "t-7",
         }
     )
 
-    assert (payload.language, payload.hotwords, payload.outputs, payload.episode_id) == ("auto", ("Kygo",), (), 42)
+    assert (payload.language, payload.hotwords, payload.outputs, payload.ids) == (
+        "auto", ("Kygo",), (), {"episode_id": 42, "tema_id": "t-7"},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

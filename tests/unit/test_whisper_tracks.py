@@ -14,7 +14,7 @@ from services.whisper.transcript import Origin, Voice, build_conversation
 from sidelinja_jobs import Checkpoint
 
 MODEL = ModelFolder("small", Path(), "0" * 64)
-ORIGIN = Origin("kari.mp3", "a" * 64, 5, MODEL, "int8", "cpu", {}, "5e77", True, None)
+ORIGIN = Origin("kari.mp3", "a" * 64, 5, MODEL, "int8", "cpu", {}, "5e77", True, {})
 
 
 def unit(

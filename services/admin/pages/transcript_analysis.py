@@ -46,8 +46,9 @@ async def _analysis_payload(session: Session, text: Version) -> dict[str, Any]:
         whole = await session.fetch_one("job_text", id=analyses[0]["id"], part="payload")
         before = json.loads(whole["text"]) if whole else {}
     payload = {name: before[name] for name in _KEPT if isinstance(before, dict) and name in before}
-    if text.transcript.episode_id is not None:
-        payload.setdefault("episode_id", text.transcript.episode_id)
+    for name in ("episode_id", "tema_id"):
+        if (given := getattr(text.transcript, name)) is not None:
+            payload.setdefault(name, given)
     if text.version == 0:
         return payload | {"transcript_job_id": str(text.job["id"])}
     payload["segments"] = as_rows(text.segments)

@@ -64,6 +64,7 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
     outputs: dict[str, str] | None = None
     reused: bool = False
     episode_id: str | int | None = None
+    tema_id: str | int | None = None
 
     @property
     def sources(self) -> list[Source]:
