@@ -1,14 +1,16 @@
 """What a run does beside counting: bad input, days that end, and what is left of the listeners."""
 
 import os
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from services.stats import line_reader, parsing
 from services.stats.addresses import packed_address
 from services.stats.lines import LONGEST_LINE
+from services.stats.store import SQL
 from sidelinja_jobs import PermanentError
 from tests.queue.stats_support import LONG_AGO, TODAY, Stats
 from tests.sessions import refused
@@ -135,6 +137,19 @@ def test_a_clock_that_jumps_makes_days_but_breaks_nothing(stats: Stats) -> None:
     assert stats.database.value("select sum(downloads) from stats.download_day") == 6
 
 
+def test_bad_lines_are_kept_for_fourteen_days(stats: Stats) -> None:
+    for number, age in enumerate(("13 days 23 hours", "14 days 1 hour")):
+        stats.database.rows(
+            "insert into stats.bad_line values ('media', %s, %s, 'json', 'x', now() - %s::interval)",
+            bytes(32), number, age,
+        )  # fmt: skip
+    stats.write(line())
+
+    stats.run()
+
+    assert stats.database.rows("select byte_offset from stats.bad_line") == [{"byte_offset": 0}]
+
+
 def test_a_name_for_a_source_that_is_not_there_is_refused(stats: Stats) -> None:
     with pytest.raises(PermanentError, match="no enabled log source 'other'"):
         stats.run(source="other")
@@ -153,6 +168,26 @@ def test_a_day_that_is_over_is_closed_and_what_comes_then_is_late(stats: Stats) 
     assert (second["late"], second["excluded"]) == (2, {})
     assert (stats.downloads(LONG_AGO.date()), stats.downloads()) == (1, 1)
     assert stats.database.value("select requests from stats.excluded_day where reason = 'late'") == 2
+
+
+def test_a_day_ends_at_three_in_the_second_night_after_it(stats: Stats) -> None:
+    """Of all zones, so that it is every hour of the day somewhere."""
+    today = datetime.now(UTC).date()
+    for back in range(-1, 6):
+        stats.database.rows("insert into stats.day (day) values (%s)", today - timedelta(back))
+
+    def over(zone: str) -> list[date]:
+        now = datetime.now(ZoneInfo(zone))
+        ends = {day: datetime(day.year, day.month, day.day, 3, tzinfo=now.tzinfo) + timedelta(2) for day in days}
+        return [day for day, end in ends.items() if end <= now]
+
+    conn = stats.database.connect()
+    days = [row[0] for row in conn.execute("select day from stats.day order by day")]
+    for zone in (f"Etc/GMT{hours:+d}" for hours in range(-14, 13)):
+        before = over(zone)
+        found = [row[0] for row in conn.execute(SQL["days_to_close"], {"time_zone": zone})]
+        assert found in (before, over(zone)), zone
+        assert 2 <= len(found) < len(days)
 
 
 def test_an_old_log_that_is_read_in_several_runs_is_not_late(stats: Stats, monkeypatch: pytest.MonkeyPatch) -> None:
