@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from services.stats import cli, columns, parsing
 from services.stats.cli import stats
 from services.stats.settings import StatsSettings
 from tests.databases import ROOT
@@ -58,3 +59,17 @@ def test_every_class_and_warning_of_the_page_is_one_of_the_codes() -> None:
     assert len(told) >= 10
     for word in told:
         assert any(f'"{word}"' in text for text in CODE.values()), word
+
+
+@pytest.mark.parametrize(
+    ("value", "known", "told"),
+    [
+        (cli._LEAST_IN_PUBLIC, 5, "`--public` leaves out rows under 5"),
+        (columns.HASH_BYTES, 8, "BLAKE2b, 8 bytes each"),
+        (parsing._TOLERATED_BAD_SHARE, 0.05, "more than 5 % of a batch"),
+        (parsing._TOLERATED_BAD_LINES, 100, "and 100 lines, are no JSON"),
+    ],
+)
+def test_figures_are_the_ones_of_the_code(value: float, known: float, told: str) -> None:
+    assert value == known
+    assert told in " ".join(PAGE.split())
