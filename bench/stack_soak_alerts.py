@@ -4,7 +4,7 @@ import json
 import shutil
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
@@ -16,15 +16,17 @@ SHIPPED = ROOT / "services" / "prometheus"
 EVALUATION_SECONDS = 60  # Prometheus' own default
 ECHO_SECONDS = 120  # in which an alert may outlast its cause: scrape, evaluation, the exporter's ten seconds
 SURELY_LOST = 6  # runs, beyond which LeasesLost has to fire: its limit is 3 of an extrapolated increase
+Name = tuple[str, str]  # of an alert, and the job type or disk that it is about
 
 
 class Deed(NamedTuple):
-    """Something that was done to the stack, and the alert that has to tell of it."""
+    """Something that was done to the stack, and the alert that has to tell of it, or may."""
 
     alert: str
     subject: str  # its job type or its disk
     begun: float
     ended: float
+    has_to_be_told: bool = True
 
 
 def write_rules(folder: Path, factor: float) -> None:
@@ -42,26 +44,31 @@ def write_rules(folder: Path, factor: float) -> None:
 
 def verdicts(stack: RunningStack, diary: list[Deed], begun: float) -> list[str]:
     """What was raised without a cause, what was not raised, and what nobody was told is over."""
-    raised = _raised(stack, time.time() - begun)
-    told = {(row["name"], row["subject"] or ""): row["is_over"] for row in _told(stack)}
+    now, raised = time.time(), _raised(stack, time.time() - begun)
     lost = int(stack.sql("select count(*) from job_attempt where outcome = 'lost'"))
     # True of this machine, or of the hour that is looked at, whatever was done when.
-    causes = [*diary, *([Deed("LeasesLost", "", begun, time.time())] if lost else [])]
-    causes += [Deed("DiskNearlyFull", "volumes", begun, time.time())] if _volumes_are_tight(stack) else []
+    causes = [*diary, *([Deed("LeasesLost", "", begun, now, has_to_be_told=False)] if lost else [])]
+    causes += [Deed("DiskNearlyFull", "volumes", begun, now, has_to_be_told=False)] if _volumes_are_tight(stack) else []
+    found = judge(raised, _over(stack), causes, begun)
+    if lost >= SURELY_LOST and ("LeasesLost", "") not in raised:
+        found.append(f"LeasesLost kept silent, though {lost} runs were lost")
+    return found
+
+
+def judge(raised: dict[Name, list[float]], over: set[Name], causes: list[Deed], begun: float) -> list[str]:
+    """The same of the moments at which alerts fired, those of which people were told that they are over, and why."""
     found = []
     for (alert, subject), moments in raised.items():
         spans = [(deed.begun, deed.ended) for deed in causes if (deed.alert, deed.subject) == (alert, subject)]
         idle = [at for at in moments if not any(start <= at <= end + ECHO_SECONDS for start, end in spans)]
         if idle:
             found.append(f"{alert} {subject} fired {len(idle)} times without a cause, at {idle[0] - begun:.0f} s first")
-    for deed in diary:
+    for deed in causes:
         name = (deed.alert, deed.subject)
-        if name not in raised:
+        if deed.has_to_be_told and name not in raised:
             found.append(f"{deed.alert} {deed.subject} kept silent for {deed.ended - deed.begun:.0f} s")
-        elif not told.get(name):
+        elif deed.has_to_be_told and name not in over:
             found.append(f"{deed.alert} {deed.subject}: nobody was told that it is over")
-    if lost >= SURELY_LOST and ("LeasesLost", "") not in raised:
-        found.append(f"LeasesLost kept silent, though {lost} runs were lost")
     return found
 
 
@@ -71,9 +78,9 @@ def _volumes_are_tight(stack: RunningStack) -> bool:
     return bool(stack.prometheus(f"min_over_time(({share})[1h:15s]) < 0.101"))
 
 
-def _raised(stack: RunningStack, span: float) -> dict[tuple[str, str], list[float]]:
-    """Moments at which each alert fired, by its name and what it is about."""
-    found: dict[tuple[str, str], list[float]] = {}
+def _raised(stack: RunningStack, span: float) -> dict[Name, list[float]]:
+    """Moments at which each alert fired."""
+    found: dict[Name, list[float]] = {}
     for series in stack.prometheus(f'ALERTS{{alertstate="firing"}}[{int(span)}s]'):
         labels = series["metric"]
         subject = labels.get("job_type", labels.get("disk", ""))
@@ -82,9 +89,9 @@ def _raised(stack: RunningStack, span: float) -> dict[tuple[str, str], list[floa
     return found
 
 
-def _told(stack: RunningStack) -> list[dict[str, Any]]:
+def _over(stack: RunningStack) -> set[Name]:
+    """Alerts that the service which tells people has heard of, and knows to be over."""
     statement = """
-        select coalesce(json_agg(json_build_object(
-                   'name', name, 'subject', coalesce(labels->>'job_type', labels->>'disk'), 'is_over', ends_at <= now()
-               )), '[]') from alert"""
-    return list(json.loads(stack.sql(statement)))
+        select coalesce(json_agg(json_build_array(name, coalesce(labels->>'job_type', labels->>'disk', ''))), '[]')
+          from alert where ends_at <= now()"""
+    return {(name, subject) for name, subject in json.loads(stack.sql(statement))}

@@ -24,10 +24,11 @@ select done from act_on_jobs('retry', array(
 # Of the 8 MB of the media volume, 0.8 are a tenth; the pieces and their transcripts take 0.3.
 NEARLY_FULL = "dd if=/dev/zero of=/media/ballast bs=1k count=7400"
 FULL = "dd if=/dev/zero of=/media/last bs=1k 2>/dev/null; ls -l /media/last"
+FAILURES_SECONDS = 30 * 60  # for which ManyFailures counts a failed run
 
 
 class Chaos:
-    """Does one thing after the other at random, and a few at their time; remembers what has to be told by an alert."""
+    """Does one thing after the other at random, and a few at their time; remembers what alerts have to tell, or may."""
 
     def __init__(self, stack: RunningStack) -> None:
         self._stack = stack
@@ -118,10 +119,16 @@ class Chaos:
         self._begun["DiskNearlyFull"] = time.time()
 
     def fill_media(self) -> None:
-        """To the last byte, so that no transcript can be written; then there is room again, and a person retries."""
+        """To the last byte, so that no transcript can be written; then there is room again, and a person retries.
+
+        What fails meanwhile may be more than half of a short run: no alert has to say so, and one may.
+        """
+        begun = time.time()
         self._in_media(FULL)
         time.sleep(15)
         self._in_media("rm /media/last")
+        ends = time.time() + FAILURES_SECONDS
+        self.diary.append(Deed("ManyFailures", "whisper_transcribe", begun, ends, has_to_be_told=False))
         self.counts["retried"] += int(self._stack.sql(RETRY))
 
     def clear_media(self) -> None:
