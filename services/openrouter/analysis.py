@@ -4,23 +4,24 @@ Parts are asked from the transcript itself, never from an earlier answer. What q
 parts is kept with its blocks, and only titles, summaries and the choice of chapters are made from the notes.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
+from openrouter_client.asker import Asker
 from openrouter_client.asking import Answer as ModelAnswer
 from openrouter_client.asking import LanguageModel
-from openrouter_client.language import detect, is_language
+from openrouter_client.inquiry import Inquiry
+from openrouter_client.language import is_language, is_near
 from openrouter_client.outcomes import TooLongError, TruncatedError
-from services.openrouter.answers import Answer, ChapterAnswer, PersonAnswer, QuoteAnswer, checker, has_core, read_answer
+from openrouter_client.parts import grouped
+from services.openrouter.answers import FORM, Answer, ChapterAnswer, PersonAnswer, QuoteAnswer
 from services.openrouter.blocks import Block, block_line
 from services.openrouter.payload import AnalyzePayload
-from services.openrouter.plan import Chunk, divide, halves, require_room, room_tokens, token_bound
-from services.openrouter.questions import Asker
+from services.openrouter.plan import Chunk, divide, halves, token_bound
 from services.openrouter.quotations import MOST_QUOTES
 from services.openrouter.transcript import Transcript
-from services.openrouter.wording import Step, asked
-from sidelinja_jobs import Context, Job, PermanentError
+from sidelinja_jobs import Context, Job
 
 Plan = Literal["single", "map_reduce"]
 Note = tuple[str, Answer]  # the blocks it is about, what was answered
@@ -38,7 +39,7 @@ class Draft:
     quotes: Sequence[QuoteAnswer]
     language_ok: bool
     was_cut: bool  # an answer, or a question, was too long, so smaller ones were asked
-    answers: Sequence[ModelAnswer] = field(default_factory=list)
+    answers: Sequence[ModelAnswer]
 
 
 class Analyst:
@@ -55,16 +56,16 @@ class Analyst:
         *,
         single_tokens: int,
     ) -> None:
-        self._model, self._job, self._ctx, self._asker = model, job, ctx, asker
+        self._ctx, self._asker = ctx, asker
+        self._inquiry = Inquiry(model, job, ctx, asker=asker, form=FORM, max_cost_usd=job.payload.max_cost_usd)
         self._blocks, self._single_tokens = blocks, single_tokens
         self._lines = [block_line(transcript, block) for block in blocks]
         self._sizes = [token_bound(line) + 1 for line in self._lines]
-        self._answers: list[ModelAnswer] = []
         self._was_cut = False
 
     @property
     def fits_one_call(self) -> bool:
-        return sum(self._sizes) <= min(self._room("analysis"), self._single_tokens)
+        return sum(self._sizes) <= min(self._asker.room("analysis"), self._single_tokens)
 
     def draft(self) -> Draft:
         """The whole draft, by the plan that fits."""
@@ -78,19 +79,19 @@ class Analyst:
 
     def _single(self) -> Draft:
         self._ctx.progress(0.05, f"asking about the whole transcript, {len(self._blocks)} blocks in one call")
-        answer, language_ok = self._ask_in_language("analysis", "analysis", self._lines)
+        answer, language_ok = self._inquiry.ask_in_language("analysis", "analysis", self._lines, _is_in)
         return self._draft("single", answer, answer.people, answer.quotes, language_ok)
 
     def _map_reduce(self) -> Draft:
-        room = self._room("part")
-        require_room(room, self._asker.context_tokens)
-        require_room(min(self._room("whole"), self._room("condense")), self._asker.context_tokens, LEAST_NOTES_TOKENS)
-        chunks = divide(self._blocks, self._sizes, room)
+        self._asker.require_room("part")
+        if "whole" in self._asker.tasks:
+            self._asker.require_room("whole", "condense", least=LEAST_NOTES_TOKENS)
+        chunks = divide(self._blocks, self._sizes, self._asker.room("part"))
         notes: list[Note] = []
         for number, chunk in enumerate(chunks, start=1):
             self._ctx.progress(0.05 + 0.75 * (number - 1) / len(chunks), f"asking about part {number} of {len(chunks)}")
             notes += self._part(chunk)
-        head, language_ok = self._reduce(notes) if asked("whole", self._asker.wants) else (Answer(), True)
+        head, language_ok = self._reduce(notes) if "whole" in self._asker.tasks else (Answer(), True)
         parts = [answer for _, answer in notes]
         people = [person for part in parts for person in part.people]
         return self._draft("map_reduce", head, people, _by_turns([part.quotes for part in parts]), language_ok)
@@ -103,13 +104,13 @@ class Analyst:
         quotes: Sequence[QuoteAnswer],
         language_ok: bool,
     ) -> Draft:
-        return Draft(plan, head, head.chapters, people, quotes, language_ok, self._was_cut, self._answers)
+        return Draft(plan, head, head.chapters, people, quotes, language_ok, self._was_cut, self._inquiry.answers)
 
     def _part(self, chunk: Chunk) -> list[Note]:
         """The notes on a chunk: one, or those on its halves where it is too much at once."""
         lines = [self._lines[block.number - 1] for block in chunk.blocks]
         try:
-            return [(chunk.name, self._ask("part", f"part {chunk.name}", lines))]
+            return [(chunk.name, self._inquiry.ask("part", f"part {chunk.name}", lines))]
         except (TooLongError, TruncatedError):
             self._was_cut = True
             split = halves(chunk)
@@ -120,53 +121,23 @@ class Analyst:
     def _reduce(self, notes: Sequence[Note]) -> tuple[Answer, bool]:
         """The answer about the whole, from notes that are condensed until they fit."""
         level = 0
-        while sum(token_bound(line) + 1 for note in notes for line in _note_lines(note)) > self._room("whole"):
+        while sum(map(_note_tokens, notes)) > self._asker.room("whole"):
             level += 1
             self._ctx.progress(0.8, f"putting {len(notes)} parts together, round {level}")
             notes = self._condense(notes, level)
         self._ctx.progress(0.85, "asking about the whole from its parts")
-        return self._ask_in_language("whole", "whole", [line for note in notes for line in _note_lines(note)])
+        lines = [line for note in notes for line in _note_lines(note)]
+        return self._inquiry.ask_in_language("whole", "whole", lines, _is_in)
 
     def _condense(self, notes: Sequence[Note], level: int) -> list[Note]:
         condensed: list[Note] = []
-        for number, group in enumerate(_grouped(notes, self._room("condense")), start=1):
+        for number, group in enumerate(grouped(notes, _note_tokens, self._asker.room("condense")), start=1):
             lines = [line for note in group for line in _note_lines(note)]
             name = f"{group[0][0].split('-')[0]}-{group[-1][0].split('-')[-1]}"
-            condensed.append((name, self._ask("condense", f"condense {level}.{number}", lines)))
+            condensed.append((name, self._inquiry.ask("condense", f"condense {level}.{number}", lines)))
         if len(condensed) >= len(notes):
-            raise PermanentError(
-                f"The model's context of {self._asker.context_tokens} tokens cannot hold the notes on two parts. "
-                "Next: give the server a larger context and set OPENROUTER_CONTEXT_TOKENS, or choose another model",
-                error_class="config",
-            )
+            raise self._asker.too_small_error("cannot hold the notes on two parts")
         return condensed
-
-    def _ask_in_language(self, step: Step, name: str, lines: Sequence[str]) -> tuple[Answer, bool]:
-        """The answer; asked for once more where it is in another language, and then taken as it is."""
-        answer = self._ask(step, name, lines)
-        if _is_in(answer, self._asker.language):
-            return answer, True
-        self._ctx.progress(None, f"the answer is not in {self._asker.language}, asking once more")
-        self._ctx.log.warning("answer in another language", step=name, wanted=self._asker.language)
-        again = self._ask(step, name, lines, is_again=True)
-        return again, _is_in(again, self._asker.language)
-
-    def _ask(self, step: Step, name: str, lines: Sequence[str], *, is_again: bool = False) -> Answer:
-        answered = self._model.ask(
-            self._asker.question(step, name, lines, is_again=is_again),
-            self._job,
-            self._ctx,
-            check=checker(step, self._asker.wants),
-            max_cost_usd=self._job.payload.max_cost_usd,
-            accepts=has_core(step, self._asker.wants),
-            reask=self._asker.again,
-        )
-        self._answers.append(answered)
-        return read_answer(answered.data)
-
-    def _room(self, step: Step) -> int:
-        asker = self._asker
-        return room_tokens(asker.context_tokens, asker.prompt_tokens(step), asker.answer_tokens(step))
 
 
 def _note_lines(note: Note) -> list[str]:
@@ -179,18 +150,8 @@ def _note_lines(note: Note) -> list[str]:
     ]
 
 
-def _grouped(notes: Sequence[Note], room: int) -> Iterator[list[Note]]:
-    """Neighbours that fit together, at least one in a group."""
-    group: list[Note] = []
-    size = 0
-    for note in notes:
-        own = sum(token_bound(line) + 1 for line in _note_lines(note))
-        if group and size + own > room:
-            yield group
-            group, size = [], 0
-        group.append(note)
-        size += own
-    yield group
+def _note_tokens(note: Note) -> int:
+    return sum(token_bound(line) + 1 for line in _note_lines(note))
 
 
 def _by_turns(quotes: Sequence[Sequence[QuoteAnswer]]) -> list[QuoteAnswer]:
@@ -206,8 +167,7 @@ def _is_in(answer: Answer, language: str) -> bool:
     """Whether all of it is in the language, and neither summary alone is English among Norwegian, or the reverse."""
     if not is_language(_prose_of(answer), language):
         return False
-    found = [detect(text).language for text in (answer.summary_short, answer.summary_long)]
-    return all(one is None or (one == "en") == (language == "en") for one in found)
+    return all(is_near(summary, language) for summary in (answer.summary_short, answer.summary_long))
 
 
 def _prose_of(answer: Answer) -> str:

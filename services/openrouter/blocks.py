@@ -4,17 +4,16 @@ A block is 20 to 45 seconds of speech, ended where the speaker changes or pauses
 text, in order and without a gap, so nothing can get lost between two calls.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from openrouter_client.fence import without_template_tokens
+from openrouter_client.parts import named
 from services.openrouter.transcript import Segment, Transcript
 
 LEAST_SECONDS, MOST_SECONDS = 20.0, 45.0
 PAUSE_SECONDS = 0.8
 LEAST_LETTERS, MOST_LETTERS = 300, 900  # the same in text without times; the latter also where times are coarse
-_REFERENCE = re.compile(r"\W*[Bb]?\s*(\d{1,6})\W*")
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,7 @@ def block_line(transcript: Transcript, block: Block) -> str:
 
 def find_block(reference: object, blocks: Sequence[Block]) -> Block | None:
     """The block that a model's answer names, if there is one."""
-    matched = _REFERENCE.fullmatch(str(reference)) if isinstance(reference, str | int) else None
-    number = int(matched.group(1)) if matched else 0
-    return blocks[number - 1] if 1 <= number <= len(blocks) else None
+    return named(reference, blocks, "B")
 
 
 def _ends_before(segments: Sequence[Segment], first: int, following: int) -> bool:

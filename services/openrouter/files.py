@@ -105,15 +105,13 @@ def find_target(root: Path | None, payload: AnalyzePayload, audio_path: str | No
     return target
 
 
-def render_files(
-    kinds: Sequence[OutputKind], result: dict[str, Any], notes: str, show: str | None
-) -> dict[OutputKind, str]:
+def render_files(kinds: Sequence[OutputKind], result: dict[str, Any], show: str | None) -> dict[OutputKind, str]:
     """The text of each file. Chapters are written also where there are none, so that an old file does not stay."""
     texts: dict[OutputKind, str] = {}
     if "chapters" in kinds:
         texts["chapters"] = chapters_json(result["chapters"], result["title"], show)
     if "shownotes" in kinds:
-        texts["shownotes"] = notes
+        texts["shownotes"] = result["shownotes_md"]
     return texts
 
 

@@ -5,20 +5,18 @@ there is dropped and counted. Answers are kept in the ledger, so a run after a c
 """
 
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 from openrouter_client.asking import LanguageModel
-from openrouter_client.outcomes import no_key_error
+from openrouter_client.wording import output_language
 from services.openrouter.analysis import Analyst
 from services.openrouter.blocks import make_blocks
 from services.openrouter.files import find_target, render_files
-from services.openrouter.languages import output_language, spoken_language
+from services.openrouter.languages import spoken_language
 from services.openrouter.payload import AnalyzePayload
-from services.openrouter.questions import Asker
+from services.openrouter.questions import make_asker
 from services.openrouter.result import build_result, check_draft
 from services.openrouter.settings import AnalyzeSettings
-from services.openrouter.show_notes import show_notes
 from services.openrouter.source import read_transcript
 from sidelinja_jobs import Context, Job
 from sidelinja_jobs.errors import HandlerError
@@ -39,17 +37,17 @@ class Analyzer:
         """Analyses the job's transcript, writes the files that it wants, returns the result."""
         started = time.monotonic()
         payload = job.payload
-        if not self._model.is_usable:
-            raise no_key_error("OPENROUTER_API_KEY", datetime.now(UTC))
+        self._model.require_usable()
         ctx.progress(0.0, "reading the transcript")
         transcript = read_transcript(payload, ctx, job.created_at)
         with self._volume_watch.waiting_for(*self._settings.volumes):
             target = find_target(self._settings.output_root, payload, transcript.audio_path, job.id)
         spoken = spoken_language(transcript)
-        language = output_language(payload.output_language, spoken, self._settings.language)
+        wanted = None if payload.output_language == "auto" else payload.output_language
+        language = output_language(wanted, spoken.language, self._settings.language)
         blocks = make_blocks(transcript)
         self._look_at_model(ctx)
-        asker = Asker(job.id, language, frozenset(payload.wants), payload.hints, self._model.context_tokens)
+        asker = make_asker(job.id, language, frozenset(payload.wants), payload.hints, self._model.context_tokens)
         analyst = Analyst(self._model, job, ctx, asker, transcript, blocks, single_tokens=self._settings.single_tokens)
         if not analyst.fits_one_call:
             self._require_context()
@@ -59,8 +57,7 @@ class Analyzer:
         result = build_result(payload, transcript, spoken, language, draft, checked, model=self._model_name)
         if target is not None:
             ctx.progress(WRITING, "writing the files")
-            notes = show_notes(checked.head, checked.chapters, checked.people, checked.quotes, language)
-            files = render_files(payload.outputs, result, notes, payload.hints.show_title)
+            files = render_files(payload.outputs, result, payload.hints.show_title)
             with self._volume_watch.waiting_for(*self._settings.volumes):
                 result["outputs"] = target.write(files, job.id.hex[:12])
         else:

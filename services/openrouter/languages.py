@@ -1,10 +1,9 @@
-"""Which language the answer is to be in. Decided here, never by the model."""
+"""Which language a transcript is in, and whether it is in one alone."""
 
 from dataclasses import dataclass
 
 from openrouter_client.language import detect
 from services.openrouter.transcript import Transcript
-from services.openrouter.wording import OUTPUT_LANGUAGES
 
 SAMPLES = 8
 LEAST_SAMPLE = 1500  # letters: a shorter one may be mistaken
@@ -27,10 +26,3 @@ def spoken_language(transcript: Transcript) -> SpokenLanguage:
     found = detect(text).language
     told = (transcript.language or "").lower()
     return SpokenLanguage(found or _CODES.get(told, told) or None, is_mixed=len(samples) > 1)
-
-
-def output_language(wanted: str, spoken: SpokenLanguage, fallback: str) -> str:
-    """The payload's word, else the transcript's language where there are prompts in it, else the setting."""
-    if wanted != "auto":
-        return wanted
-    return spoken.language if spoken.language in OUTPUT_LANGUAGES else fallback

@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from openrouter_client.language import is_small_word
+from openrouter_client.prose import Prose
 from openrouter_client.quotes import changes_between
 from services.openrouter.answers import PersonAnswer
 from services.openrouter.payload import Hints
-from services.openrouter.prose import Prose
 from services.openrouter.transcript import Transcript
 
+_NAME = re.compile(r"\b[A-ZÆØÅÄÖÉ][\w'’-]+(?:[ \u00a0]+[A-ZÆØÅÄÖÉ][\w'’-]+)+")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 LONGEST_NAME, LONGEST_ROLE = 80, 120
 MOST_MENTIONS = 50
@@ -94,6 +96,13 @@ class Names:
 
     def _alike(self, word: str) -> Iterable[int]:
         return {spot for other, spots in self._words.items() if _is_alike(word, other) for spot in spots}
+
+
+def names_in(text: str) -> list[str]:
+    """Names of two words or more, each once. A small word that begins a sentence is no part of one."""
+    found = (name.split() for name in _NAME.findall(text))
+    names = (words[1:] if is_small_word(words[0]) else words for words in found)
+    return list(dict.fromkeys(" ".join(words) for words in names if len(words) > 1))
 
 
 def _folded(text: str) -> str:

@@ -1,4 +1,4 @@
-"""One call or many: how much of a transcript fits into a model's context, and where it is divided.
+"""How many tokens a transcript is, and where it is divided.
 
 Sizes are counted without a tokenizer, as an upper bound: 2.5 letters to a token is less than any model measured makes
 of Norwegian, and 3 bytes to a token covers other scripts.
@@ -7,17 +7,12 @@ of Norwegian, and 3 bytes to a token covers other scripts.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from openrouter_client.parts import part_tokens
+from openrouter_client.usage import CHARACTERS_PER_TOKEN
 from services.openrouter.blocks import Block
-from sidelinja_jobs import PermanentError
 
-LETTERS_PER_TOKEN = 2.5
 BYTES_PER_TOKEN = 3
-USED_SHARE = 0.85  # of the context: the bound is one of prompts seen, not of all there can be
-OUTPUT_SHARE = 0.25  # of the context, at most, for the answer
-THOUGHTS = 1.25  # room for the model's thoughts, on top of the answer
-MOST_PART_TOKENS = 40_000  # a model overlooks what stands in the middle of more
 OVERLAP_BLOCKS = 1
-LEAST_ROOM_TOKENS = 800  # less cannot take two blocks
 
 
 @dataclass(frozen=True)
@@ -38,28 +33,7 @@ class Chunk:
 
 def token_bound(text: str) -> int:
     """More tokens than this no tokenizer makes of a text."""
-    return int(max(len(text) / LETTERS_PER_TOKEN, len(text.encode("utf-8", "replace")) / BYTES_PER_TOKEN)) + 1
-
-
-def output_tokens(wanted: int, context_tokens: int) -> int:
-    """The budget of an answer: what is wanted, or what a small context has to give."""
-    return max(256, min(wanted, int(context_tokens * OUTPUT_SHARE)))
-
-
-def room_tokens(context_tokens: int, prompt_tokens: int, answer_tokens: int) -> int:
-    """What is left of the context for the material."""
-    return int(context_tokens * USED_SHARE) - prompt_tokens - int(answer_tokens * THOUGHTS)
-
-
-def require_room(room: int, context_tokens: int, least: int = LEAST_ROOM_TOKENS) -> None:
-    """Raises PermanentError where not even a short part of a transcript fits."""
-    if room < least:
-        raise PermanentError(
-            f"The model's context of {context_tokens} tokens leaves {max(room, 0)} for the transcript, at least "
-            f"{least} are needed. Next: give the server a larger context and set "
-            "OPENROUTER_CONTEXT_TOKENS, or choose another model",
-            error_class="config",
-        )
+    return int(max(len(text) / CHARACTERS_PER_TOKEN, len(text.encode("utf-8", "replace")) / BYTES_PER_TOKEN)) + 1
 
 
 def divide(blocks: Sequence[Block], sizes: Sequence[int], room: int) -> list[Chunk]:
@@ -67,9 +41,7 @@ def divide(blocks: Sequence[Block], sizes: Sequence[int], room: int) -> list[Chu
 
     `sizes` are the blocks' tokens. Without their overlap, the chunks are the blocks, in order.
     """
-    room = min(room, MOST_PART_TOKENS)
-    total = sum(sizes)
-    target = min(room, -(-total // -(-total // room)) + max(sizes)) if total else room
+    target = part_tokens(sizes, room)
     chunks: list[Chunk] = []
     first, overlap = 0, 0
     while first + overlap < len(blocks):

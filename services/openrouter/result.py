@@ -3,18 +3,18 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 from openrouter_client.fence import injection_suspected
+from openrouter_client.prose import Prose
+from openrouter_client.provenance import provenance
 from services.openrouter.analysis import Draft
 from services.openrouter.answers import Answer
 from services.openrouter.blocks import Block
 from services.openrouter.chapters import FEWEST, Candidate, Chapter, make_chapters
 from services.openrouter.languages import SpokenLanguage
-from services.openrouter.names import Names, Person
+from services.openrouter.names import Names, Person, names_in
 from services.openrouter.payload import WANTS, AnalyzePayload
-from services.openrouter.prose import Prose, names_in
 from services.openrouter.quotations import Quotation, make_quotations
 from services.openrouter.show_notes import show_notes
 from services.openrouter.transcript import Transcript
@@ -99,7 +99,13 @@ def build_result(
             "characters": len(transcript.text),
         },
         "quality": _quality(draft, checked, transcript, spoken, "chapters" in every),
-        "provenance": _provenance(draft, model),
+        "provenance": provenance(
+            draft.answers,
+            prompt_version=WORDING.fingerprint,
+            model=model,
+            tokens=("prompt", "completion", "reasoning", "cached"),
+            plan=draft.plan,
+        ),
     }
     passed_on = {"episode_id": payload.episode_id, "tema_id": payload.tema_id}
     if payload.corrects_job_id is not None:
@@ -185,34 +191,6 @@ def _quality(
         "injection_suspected": is_injected,
         "warnings": [name for name, is_so in warnings.items() if is_so] + list(dict.fromkeys(of_model)),
     }
-
-
-def _provenance(draft: Draft, model: str) -> Row:
-    answers = draft.answers
-    usages = [answer.usage for answer in answers]
-    return {
-        "prompt_version": WORDING.fingerprint,
-        "model_requested": model,
-        "model_used": _one([answer.model for answer in answers]),
-        "provider": _one([answer.provider for answer in answers]),
-        "generation_ids": [answer.generation_id for answer in answers if answer.generation_id],
-        "plan": draft.plan,
-        "calls": len(answers),
-        "reused_answers": sum(answer.is_reused for answer in answers),
-        "tokens": {
-            "prompt": sum(usage.prompt_tokens for usage in usages),
-            "completion": sum(usage.completion_tokens for usage in usages),
-            "reasoning": sum(usage.reasoning_tokens for usage in usages),
-            "cached": sum(usage.cached_tokens for usage in usages),
-        },
-        "cost_usd": f"{sum((answer.cost_usd for answer in answers), Decimal(0)):f}",
-        "cost_source": _one([str(answer.cost_source) for answer in answers]),
-    }
-
-
-def _one(values: Sequence[str | None]) -> str | None:
-    """What all answers have in common, or all of it."""
-    return ", ".join(dict.fromkeys(value for value in values if value)) or None
 
 
 def _reasons(dropped: Counter[str]) -> dict[str, int]:

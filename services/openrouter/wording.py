@@ -8,7 +8,6 @@ from openrouter_client.wording import Wording
 from services.openrouter.payload import WANTS, Want
 
 WORDING = Wording(Path(__file__).parent, "v1")
-OUTPUT_LANGUAGES = ("nb", "nn", "en")
 Step = Literal["analysis", "part", "condense", "whole"]
 STEPS: tuple[Step, ...] = ("analysis", "part", "condense", "whole")
 

@@ -46,7 +46,7 @@ def mark_code(lines: list[Line]) -> None:
             continue
         start = position + 1 if below_button else position
         end = _end(lines, start, is_announced=below_button)
-        if below_button or _is_run(lines[start:end]):
+        if below_button or end - start >= _LEAST_LINES:
             for one in lines[start:end]:
                 _make_code(one)
         if below_button:
@@ -93,10 +93,6 @@ def _is_code(line: Line) -> bool:
 
 def _may_be_code(source: str) -> bool:
     return _SIGNS.search(source) is not None or _WORDS.match(source) is not None
-
-
-def _is_run(lines: list[Line]) -> bool:
-    return len(lines) >= _LEAST_LINES
 
 
 def _make_code(line: Line) -> None:

@@ -1,14 +1,9 @@
-"""What a model answers about a clip, by its form. Whether the text says so is checked in grounding.py.
-
-Lengths are cut later and never refused: providers disagree on which limits of a schema they keep.
-"""
-
-from collections.abc import Callable, Sequence
-from typing import Any
+"""What a model answers about a clip. Whether the text says so is checked in grounding.py."""
 
 import msgspec
 
-MOST_ITEMS = 200  # of a list; the schema asks for far fewer, and each is looked up in the text
+from openrouter_client.answer_form import AnswerForm
+
 Reference = str | int
 
 
@@ -57,36 +52,4 @@ class Description(msgspec.Struct, frozen=True):
     headings: tuple[HeadingAnswer, ...] = ()
 
 
-def read_description(data: dict[str, Any]) -> Description:
-    """The answer; fields of another form than they should have are left empty, endless lists are cut short."""
-    fields = {name: value[:MOST_ITEMS] if isinstance(value, list) else value for name, value in data.items()}
-    return msgspec.convert(
-        {name: value for name, value in fields.items() if _problem(name, value) is None}, Description
-    )
-
-
-def has_summary(data: object) -> bool:
-    """Whether an answer is of use although something is wrong with it."""
-    return isinstance(data, dict) and "summary" in data and _problem("summary", data["summary"]) is None
-
-
-def checker(names: Sequence[str]) -> Callable[[object], list[str]]:
-    """What names everything that is wrong with the form of an answer, for the model to mend."""
-
-    def problems(data: object) -> list[str]:
-        if not isinstance(data, dict):
-            return [f"expected an object with the fields {', '.join(names)}"]
-        found = [f"the field {name!r} is missing" for name in names if name not in data]
-        return found + [problem for name in names if name in data and (problem := _problem(name, data[name]))]
-
-    return problems
-
-
-def _problem(name: str, value: Any) -> str | None:
-    try:
-        msgspec.convert({name: value}, Description)
-    except msgspec.ValidationError as error:
-        return str(error).replace("$.", "")
-    if name == "summary" and not str(value).strip():
-        return "the field 'summary' is empty"
-    return None
+FORM = AnswerForm(Description, must_say=frozenset({"summary"}))

@@ -6,25 +6,29 @@ are made. Answers are kept in the ledger, so a run after a crash asks only what 
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from openrouter_client.asker import Asker
 from openrouter_client.asking import Answer, LanguageModel
-from openrouter_client.language import detect, is_language
+from openrouter_client.inquiry import Inquiry
+from openrouter_client.language import is_language, is_near
 from openrouter_client.outcomes import KEY_LIMIT, NO_CREDIT, NO_KEY, REFUSED_KEY, TooLongError, TruncatedError
-from services.research.descriptions import Description, checker, has_summary, read_description
+from openrouter_client.parts import grouped
+from openrouter_client.prose import Prose
+from openrouter_client.provenance import provenance
+from openrouter_client.wording import output_language
+from services.research.descriptions import FORM, Description
 from services.research.figures import is_said, numbers_in
 from services.research.grounding import Grounder
-from services.research.model_words import ModelWords
 from services.research.paragraphs import Paragraph, divide, number_paragraphs
 from services.research.paste import Clip
 from services.research.payload import ClipPayload
-from services.research.questions import HEAD, OUTPUT_LANGUAGES, WORDING, Asker, Step, tokens
-from sidelinja_jobs import Context, Job, PauseJobTypeError, PermanentError
+from services.research.questions import HEAD, WORDING, Step, make_asker, tokens
+from sidelinja_jobs import Context, Job, PauseJobTypeError
 
 MOST_SINGLE_TOKENS = 100_000  # a longer text is asked about in parts, even where all of it fits the model
-LEAST_ROOM_TOKENS = 800
 REST_SECONDS = 300.0  # no clip asks again for so long after the key was refused or its credit spent
 LONGEST_SUMMARY, MOST_TOPICS, LONGEST_TOPIC = 1000, 8, 60
 FALLBACK_LANGUAGE = "nb"
@@ -50,13 +54,13 @@ class ModelEnricher:
         paragraphs = number_paragraphs(clip)
         if not paragraphs:
             return clip
-        language = output_language(job.payload.output_language, clip["language"])
+        language = output_language(job.payload.output_language, clip["language"], FALLBACK_LANGUAGE)
         source = clip["source"]
         known = {"title": clip["title"], "author": source["author"], "published": source["published"]}
         head = tuple(name for name in HEAD if not known[name])
         try:
-            asker = Asker(job.id, language, head, self._model.context_tokens)
-            draft = _Describer(self._model, job, ctx, asker, paragraphs).draft()
+            asker = make_asker(job.id, language, head, self._model.context_tokens)
+            draft = _Describer(self._model, job, ctx, asker=asker, paragraphs=paragraphs).draft()
         except PauseJobTypeError as error:
             if error.error_class in _RESTING:
                 self._rest(error.error_class)
@@ -64,17 +68,20 @@ class ModelEnricher:
         if self._model.metrics is not None:
             self._model.metrics.key_usable.set(1)
         ctx.progress(0.95, "looking the answer up in the text")
-        return _merged(clip, draft, paragraphs, asker, job.payload, self._model_name)
+        return _merged(
+            clip,
+            draft,
+            paragraphs,
+            language=language,
+            head=head,
+            pasted_at=job.payload.pasted_there,
+            model=self._model_name,
+        )
 
     def _rest(self, error_class: str) -> None:
         self._rests_until, self._resting_for = time.monotonic() + REST_SECONDS, error_class
         if self._model.metrics is not None:
             self._model.metrics.key_usable.set(0)
-
-
-def output_language(wanted: str | None, of_text: str | None) -> str:
-    """The payload's word, else the text's language where there are prompts in it, else bokmål."""
-    return wanted or (of_text if of_text in OUTPUT_LANGUAGES else None) or FALLBACK_LANGUAGE
 
 
 @dataclass
@@ -84,7 +91,7 @@ class _Draft:
     whole: Description
     parts: Sequence[Description]
     is_language_right: bool
-    answers: list[Answer] = field(default_factory=list)
+    answers: Sequence[Answer]
 
 
 class _Describer:
@@ -95,12 +102,12 @@ class _Describer:
         model: LanguageModel,
         job: Job[ClipPayload],
         ctx: Context,
+        *,
         asker: Asker,
         paragraphs: Sequence[Paragraph],
     ) -> None:
-        self._model, self._job, self._ctx, self._asker = model, job, ctx, asker
-        self._paragraphs = paragraphs
-        self._answers: list[Answer] = []
+        self._ctx, self._asker, self._paragraphs = ctx, asker, paragraphs
+        self._inquiry = Inquiry(model, job, ctx, asker=asker, form=FORM)
         self._is_language_right = True
 
     def draft(self) -> _Draft:
@@ -109,24 +116,26 @@ class _Describer:
         if size <= min(self._asker.room("clip"), MOST_SINGLE_TOKENS):
             try:
                 self._ctx.progress(0.1, f"asking about {len(self._paragraphs)} paragraphs in one call")
-                whole = self._ask_in_language("clip", "clip", [paragraph.line for paragraph in self._paragraphs])
-                return _Draft(whole, [whole], self._is_language_right, self._answers)
+                whole = self._ask("clip", "clip", [paragraph.line for paragraph in self._paragraphs])
+                return self._draft(whole, [whole])
             except (TooLongError, TruncatedError) as error:
                 self._ctx.log.warning("one call is not enough, asking part by part", reason=str(error)[:300])
-        room = self._asker.room("part")
-        self._require_room(min(room, self._asker.room("whole")))
-        groups = divide(self._paragraphs, room)
+        self._asker.require_room("part", "whole")
+        groups = divide(self._paragraphs, self._asker.room("part"))
         parts: list[Description] = []
         for number, group in enumerate(groups, start=1):
             self._ctx.progress(0.1 + 0.75 * (number - 1) / len(groups), f"asking about part {number} of {len(groups)}")
             parts += self._part(group)
-        return _Draft(self._whole(parts), parts, self._is_language_right, self._answers)
+        return self._draft(self._whole(parts), parts)
+
+    def _draft(self, whole: Description, parts: Sequence[Description]) -> _Draft:
+        return _Draft(whole, parts, self._is_language_right, self._inquiry.answers)
 
     def _part(self, group: Sequence[Paragraph]) -> list[Description]:
         """What is said of a part: once, or of each half where it is too much at once."""
         name = f"part P{group[0].number}-P{group[-1].number}"
         try:
-            return [self._ask_in_language("part", name, [paragraph.line for paragraph in group])]
+            return [self._ask("part", name, [paragraph.line for paragraph in group])]
         except (TooLongError, TruncatedError):
             if len(group) < 2:
                 raise
@@ -136,48 +145,21 @@ class _Describer:
     def _whole(self, parts: Sequence[Description]) -> Description:
         """Summary and topics of all, from notes that are put together until they are few enough."""
         notes, room, level = [_note(part) for part in parts], self._asker.room("whole"), 0
-        while sum(tokens(note) for note in notes) > room:
+        while sum(map(tokens, notes)) > room:
             level += 1
-            groups = _grouped(notes, room)
+            groups = grouped(notes, tokens, room)
             if len(groups) == len(notes):
-                raise self._too_small(room)
+                raise self._asker.too_small_error("cannot hold the notes on two parts")
             self._ctx.progress(0.85, f"putting {len(notes)} notes together, round {level}")
-            notes = [_note(self._ask("whole", f"whole {level}.{n}", group)) for n, group in enumerate(groups, start=1)]
+            names = (f"whole {level}.{number}" for number in range(1, len(groups) + 1))
+            notes = [_note(self._inquiry.ask("whole", name, group)) for name, group in zip(names, groups, strict=True)]
         self._ctx.progress(0.9, "asking about the whole from its parts")
-        return self._ask_in_language("whole", "whole", notes)
+        return self._ask("whole", "whole", notes)
 
-    def _ask_in_language(self, step: Step, name: str, lines: Sequence[str]) -> Description:
-        """The answer; asked for once more where it is in another language, and then taken as it is."""
-        answer = self._ask(step, name, lines)
-        if _is_in(answer, self._asker.language):
-            return answer
-        self._ctx.log.warning("answer in another language", step=name, wanted=self._asker.language)
-        again = self._ask(step, name, lines, is_again=True)
-        self._is_language_right &= _is_in(again, self._asker.language)
-        return again
-
-    def _ask(self, step: Step, name: str, lines: Sequence[str], *, is_again: bool = False) -> Description:
-        answer = self._model.ask(
-            self._asker.question(step, name, lines, is_again=is_again),
-            self._job,
-            self._ctx,
-            check=checker(self._asker.fields(step)),
-            accepts=has_summary,
-            reask=self._asker.again,
-        )
-        self._answers.append(answer)
-        return read_description(answer.data)
-
-    def _require_room(self, room: int) -> None:
-        if room < LEAST_ROOM_TOKENS:
-            raise self._too_small(room)
-
-    def _too_small(self, room: int) -> PermanentError:
-        return PermanentError(
-            f"The model's context of {self._asker.context_tokens} tokens leaves {max(room, 0)} for the text, too few. "
-            "Next: give the server a larger context and set OPENROUTER_CONTEXT_TOKENS, or choose another model",
-            error_class="config",
-        )
+    def _ask(self, step: Step, name: str, lines: Sequence[str]) -> Description:
+        answer, is_right = self._inquiry.ask_in_language(step, name, lines, _is_in)
+        self._is_language_right &= is_right
+        return answer
 
 
 def _note(part: Description) -> str:
@@ -185,86 +167,60 @@ def _note(part: Description) -> str:
     return f"- {' '.join(part.summary.split())[:600]} ({topics})"
 
 
-def _grouped(notes: Sequence[str], room: int) -> list[list[str]]:
-    """Neighbours that fit together, at least one in a group."""
-    groups: list[list[str]] = [[]]
-    size = 0
-    for note in notes:
-        if groups[-1] and size + tokens(note) > room:
-            groups.append([])
-            size = 0
-        groups[-1].append(note)
-        size += tokens(note)
-    return groups
-
-
 def _is_in(answer: Description, language: str) -> bool:
     """Whether neither the summary nor all the model's sentences are in another language."""
     sentences = " ".join([answer.summary, *(claim.text for claim in answer.claims)])
-    found = detect(answer.summary).language
-    return is_language(sentences, language) and (found is None or (found == "en") == (language == "en"))
+    return is_language(sentences, language) and is_near(answer.summary, language)
 
 
 def _merged(
     clip: Clip,
     draft: _Draft,
     paragraphs: Sequence[Paragraph],
-    asker: Asker,
-    payload: ClipPayload,
-    model_name: str,
+    *,
+    language: str,
+    head: Sequence[str],
+    pasted_at: datetime | None,
+    model: str,
 ) -> Clip:
     text = clip["clean_text"]
-    words = ModelWords(text)
-    grounder = Grounder(text, paragraphs, words)
-    summary = words.line(draft.whole.summary, LONGEST_SUMMARY)
+    prose = Prose(text)
+    grounder = Grounder(text, paragraphs, prose)
+    summary = prose.line(draft.whole.summary, LONGEST_SUMMARY)
     described: Clip = {
         "mode_used": "llm",
-        "output_language": asker.language,
+        "output_language": language,
         "summary": summary or None,
-        "topics": words.lines(draft.whole.topics, MOST_TOPICS, LONGEST_TOPIC),
+        "topics": prose.lines(draft.whole.topics, MOST_TOPICS, LONGEST_TOPIC),
         "entities": grounder.entities(entity for part in draft.parts for entity in part.entities),
         "claims": grounder.claims(claim for part in draft.parts for claim in part.claims),
         "facts": grounder.facts(fact for part in draft.parts for fact in part.facts),
         "quotes": grounder.quotes(quote for part in draft.parts for quote in part.quotes),
         "headings": grounder.headings(heading for part in draft.parts for heading in part.headings),
-        "provenance": _provenance(draft.answers, len(draft.parts), model_name),
+        "provenance": provenance(
+            draft.answers,
+            prompt_version=WORDING.fingerprint,
+            model=model,
+            tokens=("prompt", "completion"),
+            parts=len(draft.parts),
+        ),
     }
-    found = grounder.head(draft.parts[0], asker.head, payload.pasted_there)
+    found = grounder.head(draft.parts[0], head, pasted_at)
     title = found.pop("title", clip["title"])
     described |= {"title": title, "source": {**clip["source"], **found}, "ungrounded": grounder.ungrounded}
+    return {**clip, **described, "quality": _quality(clip, draft, grounder, prose, summary)}
+
+
+def _quality(clip: Clip, draft: _Draft, grounder: Grounder, prose: Prose, summary: str) -> dict[str, Any]:
+    numbers = frozenset().union(*numbers_in(clip["clean_text"]))
     warnings = {
         "language_drift": not draft.is_language_right,
-        "summary_number_not_in_text": not is_said(numbers_in(summary), frozenset().union(*numbers_in(text))),
-        "address_left_out": words.dropped_addresses > 0,
+        "summary_number_not_in_text": not is_said(numbers_in(summary), numbers),
+        "address_left_out": prose.dropped_addresses > 0,
     }
     told = dict.fromkeys(warning for answer in draft.answers for warning in answer.warnings)
-    quality = {
+    return {
         **clip["quality"],
         "ungrounded": {reason: count for reason, count in sorted(grounder.counts.items()) if count},
         "warnings": [*clip["quality"]["warnings"], *(name for name, is_so in warnings.items() if is_so), *told],
     }
-    return {**clip, **described, "quality": quality}
-
-
-def _provenance(answers: Sequence[Answer], parts: int, model_name: str) -> dict[str, Any]:
-    usages = [answer.usage for answer in answers]
-    return {
-        "prompt_version": WORDING.fingerprint,
-        "model_requested": model_name,
-        "model_used": _joined([answer.model for answer in answers]),
-        "provider": _joined([answer.provider for answer in answers]),
-        "generation_ids": [answer.generation_id for answer in answers if answer.generation_id],
-        "parts": parts,
-        "calls": len(answers),
-        "reused_answers": sum(answer.is_reused for answer in answers),
-        "tokens": {
-            "prompt": sum(usage.prompt_tokens for usage in usages),
-            "completion": sum(usage.completion_tokens for usage in usages),
-        },
-        "cost_usd": f"{sum((answer.cost_usd for answer in answers), Decimal(0)):f}",
-        "cost_source": _joined([str(answer.cost_source) for answer in answers]),
-    }
-
-
-def _joined(values: Sequence[str | None]) -> str | None:
-    return ", ".join(dict.fromkeys(value for value in values if value)) or None

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from openrouter_client.prose import Prose
 from openrouter_client.quotes import LEAST_LETTERS, Folded, Span, locate
 from services.research.dates import find_dates
 from services.research.descriptions import (
@@ -21,7 +22,6 @@ from services.research.descriptions import (
     Reference,
 )
 from services.research.figures import figures_in
-from services.research.model_words import ModelWords
 from services.research.paragraphs import Paragraph, find_paragraph
 
 Row = dict[str, Any]
@@ -36,8 +36,8 @@ _MOST_SHORT = 2  # letters, folded; a shorter quote says nothing
 class Grounder:
     """Looks up answers in one text. What does not hold is in `ungrounded`, with the reason; `counts` has them all."""
 
-    def __init__(self, text: str, paragraphs: Sequence[Paragraph], words: ModelWords) -> None:
-        self._text, self._paragraphs, self._words = text, paragraphs, words
+    def __init__(self, text: str, paragraphs: Sequence[Paragraph], prose: Prose) -> None:
+        self._text, self._paragraphs, self._prose = text, paragraphs, prose
         self._folded = Folded(text)
         self.ungrounded: list[Row] = []
         self.counts: Counter[str] = Counter()
@@ -46,7 +46,7 @@ class Grounder:
         """Claims whose quote stands in the text and holds their figures."""
         rows = []
         for answer in answers:
-            row: Row = {"text": self._words.line(answer.text, 400)}
+            row: Row = {"text": self._prose.line(answer.text, 400)}
             rows.append(self._with_quote("claim", row, row["text"], answer.paragraph, answer.quote))
         return _kept(rows, "claim", "text")
 
@@ -55,10 +55,10 @@ class Grounder:
         rows = []
         for answer in answers:
             row: Row = {
-                "subject": self._words.line(answer.subject, 160),
-                "predicate": self._words.line(answer.predicate, 120),
-                "value": self._words.line(str(answer.value), 200),
-                "unit": self._words.line(answer.unit or "", 40) or None,
+                "subject": self._prose.line(answer.subject, 160),
+                "predicate": self._prose.line(answer.predicate, 120),
+                "value": self._prose.line(str(answer.value), 200),
+                "unit": self._prose.line(answer.unit or "", 40) or None,
             }
             said = f"{row['value']} {row['unit'] or ''}\n{row['subject']}\n{row['predicate']}"
             is_whole = bool(row["subject"] and row["value"])
@@ -75,7 +75,7 @@ class Grounder:
         rows: list[Row | None] = []
         seen: set[str] = set()
         for answer in answers:
-            name = self._words.line(answer.name, 120)
+            name = self._prose.line(answer.name, 120)
             if name.casefold() in seen:
                 continue
             seen.add(name.casefold())
@@ -92,7 +92,7 @@ class Grounder:
         rows: list[Row | None] = []
         for answer in answers:
             paragraph = find_paragraph(answer.paragraph, self._paragraphs)
-            title = self._words.line(answer.title, 80)
+            title = self._prose.line(answer.title, 80)
             if title and paragraph is None:
                 self._keep_apart("heading", {"title": title}, "no_such_paragraph")
             rows.append({"title": title, "start": paragraph.start} if title and paragraph else None)
@@ -102,7 +102,7 @@ class Grounder:
         """Title, author and date that the cleaning did not find: the text's own words, the date as ISO 8601."""
         found: dict[str, str] = {}
         for name in names:
-            said = self._words.line(getattr(answer, name) or "", 300)
+            said = self._prose.line(getattr(answer, name) or "", 300)
             place = next(self._mentions(said), None) if said else None
             value = self._text[place.start : place.end] if place else None
             if value and name == "published":
@@ -117,7 +117,7 @@ class Grounder:
     def _with_quote(self, kind: str, row: Row, said: str, reference: Reference, quote: str) -> Row | None:
         """The row with its place, or None where it does not hold. `said`: the model's words about the quote."""
         span = self._find(quote, reference)
-        model_quote = self._words.line(quote, LONGEST_QUOTE)
+        model_quote = self._prose.line(quote, LONGEST_QUOTE)
         if not said.strip() or not model_quote:
             self.counts["empty"] += 1
             return None

@@ -1,15 +1,13 @@
 """Numbered paragraphs: what a model sees of a clip, and what it refers to."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from openrouter_client.parts import grouped, named, part_tokens
 from services.research.paste import Clip
 from services.research.questions import tokens
 
 MOST_LETTERS = 3000  # of a paragraph; a longer one gets several numbers
-MOST_PART_TOKENS = 40_000  # a model overlooks what stands in the middle of more
-_REFERENCE = re.compile(r"\W*[Pp]?\s*(\d{1,7})\W*")
 
 
 @dataclass(frozen=True)
@@ -39,26 +37,14 @@ def number_paragraphs(clip: Clip) -> list[Paragraph]:
 
 
 def find_paragraph(reference: str | int, paragraphs: Sequence[Paragraph]) -> Paragraph | None:
-    """The paragraph that is meant by P7, 7 or [p7]."""
-    match = _REFERENCE.fullmatch(str(reference)[:40])
-    number = int(match[1]) if match else 0
-    return paragraphs[number - 1] if 1 <= number <= len(paragraphs) else None
+    """The paragraph that a model's answer names, if there is one."""
+    return named(reference, paragraphs, "P")
 
 
-def divide(paragraphs: Sequence[Paragraph], room: int) -> list[Sequence[Paragraph]]:
+def divide(paragraphs: Sequence[Paragraph], room: int) -> list[list[Paragraph]]:
     """Parts that fit the room, of about the same size; together they are the paragraphs, in order."""
-    room = min(room, MOST_PART_TOKENS)
-    total = sum(paragraph.tokens for paragraph in paragraphs)
-    target = min(room, -(-total // -(-total // room)) + max(paragraph.tokens for paragraph in paragraphs))
-    parts: list[list[Paragraph]] = [[]]
-    size = 0
-    for paragraph in paragraphs:
-        if parts[-1] and size + paragraph.tokens > target:
-            parts.append([])
-            size = 0
-        parts[-1].append(paragraph)
-        size += paragraph.tokens
-    return list(parts)
+    most = part_tokens([paragraph.tokens for paragraph in paragraphs], room)
+    return grouped(paragraphs, lambda paragraph: paragraph.tokens, most)
 
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

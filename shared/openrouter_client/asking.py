@@ -28,7 +28,7 @@ from sidelinja_jobs.errors import PermanentError
 from sidelinja_jobs.models import Job
 
 LEAST_OUTPUT_TOKENS = 256  # a smaller answer is not worth asking for
-PROBLEMS_TOLD = 8
+PROBLEMS_TOLD, LONGEST_PROBLEM = 8, 300
 CUT_SHARE = 0.6  # of the tokens that the prompt likely has: with fewer, the server has cut it
 CUT_LEAST_CHARACTERS = 4000  # below it, the estimate is too rough
 Check = Callable[[object], list[str]]
@@ -92,7 +92,7 @@ class LanguageModel:
     def require_usable(self) -> None:
         """Raises PauseJobTypeError when it cannot be asked: before any work that would be for nothing."""
         if not self.is_usable:
-            raise no_key_error("OPENROUTER_API_KEY", datetime.now(UTC))
+            raise no_key_error(datetime.now(UTC))
 
     def ask(
         self,
@@ -101,17 +101,18 @@ class LanguageModel:
         ctx: Context,
         *,
         check: Check,
+        reask: Reask,
+        accepts: Callable[[object], bool],
         max_cost_usd: Decimal | None = None,
-        accepts: Callable[[object], bool] | None = None,
-        reask: Reask | None = None,
     ) -> Answer:
         """The answer to a question, from the ledger where an earlier run of the job has paid for it.
 
         Args:
             check: what is wrong with an object; empty when nothing is.
-            max_cost_usd: the job's own limit, below the one of the settings.
+            reask: the text that asks again, in the question's language, telling what was wrong and not the wrong
+                answer itself: repeated, it would only be repeated.
             accepts: whether an object that is still wrong after the second try is of use all the same.
-            reask: the text that asks again, in the question's language.
+            max_cost_usd: the job's own limit, below the one of the settings.
 
         Raises:
             TooLongError, TruncatedError: prompt or answer do not fit; a caller may ask in parts.
@@ -121,7 +122,7 @@ class LanguageModel:
         with Ledger(job.id, ctx) as ledger:
             calls = Calls(self.client, self.catalogue, ledger, self._budgets(max_cost_usd), self.metrics)
             tries = _Tries(self, ledger, calls, question, check)
-            answer = tries.run(accepts or (lambda _: False), reask or reask_text)
+            answer = tries.run(accepts, reask)
             return self._with_cost(answer, ledger.spent(), ctx.lease_token)
 
     def final_error(self, verdict: Verdict) -> Exception:
@@ -152,16 +153,6 @@ class LanguageModel:
         return Budgets(job, settings.day_budget_usd, settings.type_day_budget_usd)
 
 
-def reask_text(problems: Sequence[str]) -> str:
-    """Asks again, telling what was wrong and not the wrong answer itself: repeated, it would only be repeated."""
-    told = "\n".join(f"- {problem[:300]}" for problem in problems[:PROBLEMS_TOLD])
-    return (
-        "An earlier answer to this could not be used. What was wrong with it:\n"
-        f"{told}\n"
-        "Answer once more, in the language asked for above, with the whole JSON object and nothing else."
-    )
-
-
 class _Tries:
     """The tries of one question."""
 
@@ -187,7 +178,7 @@ class _Tries:
             self._count_invalid()
             if Kind.OK not in self._done:
                 self._done.add(Kind.OK)
-                messages = (*self._question.messages, Message("user", reask(problems)))
+                messages = (*self._question.messages, Message("user", reask(_told(problems))))
                 self._question = replace(self._question, messages=messages)
             elif data and accepts(data):
                 return _answer(exchange, data, is_repaired=is_repaired, problems=problems)
@@ -257,12 +248,16 @@ class _Tries:
 
     def _invalid(self, problems: Sequence[str]) -> PermanentError:
         self._ledger.discard(self._question.step, self._hashes)
-        told = "; ".join(problem[:300] for problem in problems[:PROBLEMS_TOLD])
+        told = "; ".join(_told(problems))
         return PermanentError(
             f"the model's answer does not fit, nor did its second one: {told}. Next: retry the job, or choose another "
             "OPENROUTER_MODEL; the answers stand in llm_call",
             error_class="invalid_output",
         )
+
+
+def _told(problems: Sequence[str]) -> list[str]:
+    return [problem[:LONGEST_PROBLEM] for problem in problems[:PROBLEMS_TOLD]]
 
 
 def _answer(exchange: Exchange, data: dict[str, Any], *, is_repaired: bool, problems: Sequence[str] = ()) -> Answer:
@@ -282,7 +277,10 @@ def _answer(exchange: Exchange, data: dict[str, Any], *, is_repaired: bool, prob
         is_cache_hit=exchange.is_cache_hit,
         is_possible_duplicate=exchange.is_possible_duplicate,
         is_repaired=is_repaired,
-        warnings=(*_warnings(exchange, model), *(f"accepted although {problem[:300]}" for problem in problems)),
+        warnings=(
+            *_warnings(exchange, model),
+            *(f"accepted although {problem[:LONGEST_PROBLEM]}" for problem in problems),
+        ),
     )
 
 

@@ -13,10 +13,10 @@ from decimal import Decimal
 from typing import Any
 
 from openrouter_client.error_body import as_mapping
-from openrouter_client.key_state import money
 from openrouter_client.offers import ASKED_AGAIN_SECONDS, KEPT_SECONDS, Offers
 from openrouter_client.profile import Profile
 from openrouter_client.transport import Client
+from openrouter_client.usage import cost_of
 from openrouter_client.verdicts import Kind
 
 EXPIRES_SOON = timedelta(days=30)
@@ -187,9 +187,9 @@ def _price(pricing: Mapping[str, Any], prompt_tokens: int, at: datetime) -> Pric
     for override in map(as_mapping, overrides if isinstance(overrides, list) else ()):
         if _applies(override, prompt_tokens, at.astimezone(UTC)):
             told |= {name: override[name] for name in ("prompt", "completion", "request") if name in override}
-    prompt, completion = money(told.get("prompt")), money(told.get("completion"))
-    request = money(told.get("request")) or Decimal(0)
-    if prompt is None or completion is None or min(prompt, completion, request) < 0:
+    prompt, completion = cost_of(told.get("prompt")), cost_of(told.get("completion"))
+    request = cost_of(told.get("request") or 0)
+    if prompt is None or completion is None or request is None:
         return None
     return Price(prompt, completion, request)
 

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from openrouter_client import waits
+from openrouter_client.usage import amount
 from openrouter_client.verdicts import NO_CREDIT_SECONDS, Kind, Verdict
 
 
@@ -28,7 +29,7 @@ class KeyState:
 
 def key_state_of(data: Mapping[str, Any], now: datetime) -> KeyState:
     """The state from the `data` of GET /key."""
-    remaining = money(data.get("limit_remaining"))
+    remaining = amount(data.get("limit_remaining"))
     period = data.get("limit_reset")
     resets_at = waits.next_reset(period if isinstance(period, str) else None, now)
     expires_at = data.get("expires_at")
@@ -36,21 +37,10 @@ def key_state_of(data: Mapping[str, Any], now: datetime) -> KeyState:
         verdict=Verdict(Kind.OK) if remaining is None or remaining > 0 else _spent(remaining, resets_at, now),
         limit_remaining=remaining,
         resets_at=resets_at,
-        usage_daily=money(data.get("usage_daily")),
+        usage_daily=amount(data.get("usage_daily")),
         expires_at=expires_at if isinstance(expires_at, str) else None,
         is_free_tier=data.get("is_free_tier") is True,
     )
-
-
-def money(value: object) -> Decimal | None:
-    """An amount as it stands in JSON, a number or a text; None when it is neither or not finite."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        amount = Decimal(str(value))
-    except InvalidOperation:
-        return None
-    return amount if amount.is_finite() else None
 
 
 def _spent(remaining: Decimal, resets_at: datetime | None, now: datetime) -> Verdict:

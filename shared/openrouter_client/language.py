@@ -172,6 +172,12 @@ def is_language(text: str, wanted: str) -> bool:
     return _coverage(_sample(text), wanted) >= LEAST_COVERAGE
 
 
+def is_near(text: str, wanted: str) -> bool:
+    """Whether a text is not English where another language is wanted, nor the reverse; others are not told apart."""
+    found = detect(text).language
+    return found is None or (found == "en") == (wanted == "en")
+
+
 def is_small_word(word: str) -> bool:
     """Whether a word is one of those that sentences are made of, and no name."""
     return any(word.casefold() in words for words in _SETS.values())

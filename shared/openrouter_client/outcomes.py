@@ -68,10 +68,10 @@ def error_for(verdict: Verdict, *, now: datetime) -> HandlerError:
     return HandlerError(text, error_class=error_class)
 
 
-def no_key_error(setting: str, now: datetime) -> PauseJobTypeError:
+def no_key_error(now: datetime) -> PauseJobTypeError:
     """There is no key: the type rests until a worker starts with one."""
     return PauseJobTypeError(
-        f"{setting} is not set, so no model can be asked. Next: set it and start the worker again",
+        "OPENROUTER_API_KEY is not set, so no model can be asked. Next: set it and start the worker again",
         until=now + timedelta(seconds=NO_KEY_SECONDS),
         error_class=NO_KEY,
     )

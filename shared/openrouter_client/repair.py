@@ -16,7 +16,7 @@ from openrouter_client.unicode_text import DEEPEST, sound_value
 
 LONGEST_TEXT = 4_000_000  # characters; no answer of ours comes near it
 LONGEST_MENDED = 200_000  # mending costs the square of the length where there are brackets alone
-_FENCED = re.compile(r"```[ \t]*(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
+_FENCED = re.compile(r"```[ \t]{0,9}(?:json|JSON)?[ \t]{0,9}\r?\n(.*?)```", re.DOTALL)
 _SHOWN = 80  # characters of an answer that a message repeats
 
 

@@ -39,6 +39,11 @@ class AnswerSchema:
         if not _NAME.fullmatch(self.name):
             raise ValueError(f"schema name is {self.name!r}, expected 1 to 64 of A-Z a-z 0-9 _ -")
 
+    @property
+    def fields(self) -> list[str]:
+        """The fields that an answer must have."""
+        return list(self.schema["required"])
+
 
 @dataclass(frozen=True)
 class Question:

@@ -70,9 +70,9 @@ def is_cache_hit(headers: Mapping[str, str]) -> bool:
 def generation_cost(generation: Mapping[str, Any]) -> Decimal | None:
     """The cost that GET /generation tells; None when it tells none."""
     told = as_mapping(generation.get("data")) or generation
-    cost = money(told.get("total_cost"))
+    cost = cost_of(told.get("total_cost"))
     if cost is not None and told.get("is_byok") is True:
-        cost += money(told.get("upstream_inference_cost")) or Decimal(0)
+        cost += cost_of(told.get("upstream_inference_cost")) or Decimal(0)
     return cost
 
 
@@ -88,15 +88,21 @@ def bound_of(text: bytes) -> int:
     return bound_tokens(words - latin) + len(text) - words
 
 
-def money(value: object) -> Decimal | None:
-    """An amount in USD, from a number or a text; None for what is no amount."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+def amount(value: object) -> Decimal | None:
+    """An amount in USD as it stands in JSON, a number or a text; None when it is neither or not finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        amount = Decimal(str(value).strip())
+        found = Decimal(str(value))
     except InvalidOperation:
         return None
-    return amount if amount.is_finite() and 0 <= amount <= MOST_USD else None
+    return found if found.is_finite() else None
+
+
+def cost_of(value: object) -> Decimal | None:
+    """An amount that a call can have cost; None for what is none."""
+    found = amount(value)
+    return found if found is not None and 0 <= found <= MOST_USD else None
 
 
 def _cost(
@@ -106,11 +112,11 @@ def _cost(
         return Decimal(0), CostSource.LOCAL
     if is_cache_hit(headers):
         return Decimal(0), CostSource.CACHE
-    cost = money(told.get("cost"))
+    cost = cost_of(told.get("cost"))
     if cost is None or tokens == 0:  # zeros beside an answer: nobody has counted
         return None, CostSource.UNKNOWN
     if told.get("is_byok") is True:
-        cost += money(as_mapping(told.get("cost_details")).get("upstream_inference_cost")) or Decimal(0)
+        cost += cost_of(as_mapping(told.get("cost_details")).get("upstream_inference_cost")) or Decimal(0)
     return cost, CostSource.PROVIDER
 
 

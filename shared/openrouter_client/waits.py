@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from openrouter_client.error_body import as_mapping
+
 LONGEST_HINT_SECONDS = 86_400.0
 SPREAD_PART = 0.2
 LEAST_SPREAD_SECONDS = 5.0  # after a short wait, too, fifty jobs must not come back in the same second
@@ -63,9 +65,9 @@ def lowered(headers: Mapping[str, Any]) -> dict[str, str]:
 
 def _all(headers: Mapping[str, str], error: Mapping[str, Any], now: datetime) -> Iterator[float | None]:
     yield from _from_headers(lowered(headers), now)
-    metadata = _mapping(error.get("metadata"))
-    yield from _from_headers(lowered(_mapping(metadata.get("headers"))), now)
-    for holder in (error, metadata, _mapping(error.get("availability")), _mapping(metadata.get("availability"))):
+    metadata = as_mapping(error.get("metadata"))
+    yield from _from_headers(lowered(as_mapping(metadata.get("headers"))), now)
+    for holder in (error, metadata, as_mapping(error.get("availability")), as_mapping(metadata.get("availability"))):
         yield _moment(holder.get("retry_after"), now)
         yield _moment(holder.get("retry_after_seconds"), now)
 
@@ -118,7 +120,3 @@ def _iso_date(value: Any) -> datetime | None:
 
 def _in_utc(date: datetime) -> datetime:
     return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -1,7 +1,6 @@
 """The versioned files that questions are made of, and the form that all questions have.
 
-A folder holds prompts/<language>.<version>.md, in sections, and schemas/<name>.<version>.json. The same job and
-material always give the same bytes, so an answer that was paid for is found again after a crash.
+A folder holds prompts/<language>.<version>.md, in sections, and schemas/<name>.<version>.json.
 """
 
 import functools
@@ -17,7 +16,7 @@ from uuid import UUID
 from openrouter_client.fence import fence_for, without_template_tokens
 from openrouter_client.request import AnswerSchema, Message
 
-MOST_PROBLEMS = 8
+OUTPUT_LANGUAGES = ("nb", "nn", "en")  # that there are prompts in
 
 
 @dataclass(frozen=True)
@@ -66,10 +65,11 @@ class Wording:
             Message("user", "\n".join(task)),
         )
 
-    def again(self, language: str, problems: Sequence[str]) -> str:
-        """What asks once more for an answer of the right form."""
-        told = "\n".join(f"- {problem[:300]}" for problem in problems[:MOST_PROBLEMS])
-        return self.sections(language)["answer_again"].format(problems=told)
+
+def output_language(wanted: str | None, of_text: str | None, fallback: str) -> str:
+    """The language of an answer, decided here and never by the model: the payload's word, else the text's language
+    where there are prompts in it, else the fallback."""
+    return wanted or (of_text if of_text in OUTPUT_LANGUAGES else None) or fallback
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,11 @@ def check(data: object) -> list[str]:
     return found + ([] if data.get("title", "x") else ["the title is empty"])
 
 
+def reask(problems: Sequence[str]) -> str:
+    """What asks once more."""
+    return "\n".join(["Det var noe galt med svaret:", *problems])
+
+
 class Asking:
     """A job and what it takes to ask for it. `budgets` and other settings as in the environment's classes."""
 
@@ -89,7 +94,8 @@ class Asking:
             self.run or self._run(), Link(lambda: self.work, lambda: None), self._connect, structlog.get_logger()
         )
         job = Job(self.job_id, "test_job", {}, 1, 10, 0, self.claim.created_at, self.claim.scheduled_for, None)
-        return self.model.ask(question or self.question(), job, context, check=more.pop("check", check), **more)
+        options = {"check": check, "reask": reask, "accepts": lambda _: False} | more
+        return self.model.ask(question or self.question(), job, context, **options)
 
     def next_run(self) -> None:
         """The present run ends without a word to the ledger, and the job is claimed anew."""

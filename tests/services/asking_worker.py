@@ -13,7 +13,7 @@ from openrouter_client.request import Message, Question
 from openrouter_client.settings import ClientSettings
 from openrouter_client.transport import Client
 from sidelinja_jobs import Context, Job, load_settings
-from tests.services.asking_support import SCHEMA, check
+from tests.services.asking_support import SCHEMA, check, reask
 
 settings = load_settings(ClientSettings)
 client = Client(Profile.from_settings(settings), settings)
@@ -53,7 +53,7 @@ def handle(job: Job[dict[str, Any]], ctx: Context) -> dict[str, Any]:
     question = Question(
         "whole", (Message("user", f"Hva handler {job.id} om?"),), SCHEMA, 1000, session_id=str(job.id)
     )  # fmt: skip
-    answer = model.ask(question, job, ctx, check=check)
+    answer = model.ask(question, job, ctx, check=check, reask=reask, accepts=lambda _: False)
     if point == "finished":
         die()
     return {

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from openrouter_client.asking import Answer, Check
 from openrouter_client.request import Question
 from openrouter_client.usage import Usage
+from openrouter_client.wording import output_language
 from services.openrouter.analysis import Analyst
 from services.openrouter.blocks import make_blocks
-from services.openrouter.languages import output_language, spoken_language
+from services.openrouter.languages import spoken_language
 from services.openrouter.payload import AnalyzePayload
-from services.openrouter.questions import Asker
+from services.openrouter.questions import make_asker
 from services.openrouter.result import build_result, check_draft
 from services.openrouter.transcript import Segment, Transcript
 
@@ -102,9 +103,9 @@ def analysed(
     job: Any = SimpleNamespace(id=UUID(int=7), payload=read)
     ctx: Any = Silent()
     spoken = spoken_language(transcript)
-    language = output_language(read.output_language, spoken, "nb")
+    language = output_language(None if read.output_language == "auto" else read.output_language, spoken.language, "nb")
     blocks = make_blocks(transcript)
-    asker = Asker(job.id, language, frozenset(read.wants), read.hints, model.context_tokens)
+    asker = make_asker(job.id, language, frozenset(read.wants), read.hints, model.context_tokens)
     told: Any = model
     draft = Analyst(told, job, ctx, asker, transcript, blocks, single_tokens=single_tokens).draft()
     checked = check_draft(draft, blocks, transcript, read)

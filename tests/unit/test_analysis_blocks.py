@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from services.openrouter.blocks import MOST_LETTERS, Block, block_line, find_block, make_blocks
 from services.openrouter.payload import AnalyzePayload
-from services.openrouter.plan import Chunk, divide, halves, output_tokens, require_room, room_tokens, token_bound
+from services.openrouter.plan import Chunk, divide, halves, token_bound
 from services.openrouter.transcript import Segment, Transcript, from_payload, from_result
 from sidelinja_jobs import PermanentError
 from tests.unit.analysis_support import episode, transcripts
@@ -149,13 +149,6 @@ def test_a_result_that_cannot_be_analysed_is_refused(result: dict[str, object], 
         from_result(result)
 
     assert caught.value.error_class == error_class
-
-
-def test_a_context_that_is_too_small_is_told_before_anything_is_asked() -> None:
-    with pytest.raises(PermanentError, match="OPENROUTER_CONTEXT_TOKENS") as caught:
-        require_room(room_tokens(2048, 1200, output_tokens(2000, 2048)), 2048)
-
-    assert caught.value.error_class == "config"
 
 
 @settings(deadline=None)

@@ -14,13 +14,12 @@ import pytest
 
 from openrouter_client.language import detect
 from openrouter_client.quotes import Folded
-from services.openrouter.answers import read_answer
+from services.openrouter.answers import FORM
 from services.openrouter.blocks import make_blocks
 from services.openrouter.chapters import Candidate, make_chapters
 from services.openrouter.files import find_target
 from services.openrouter.names import Names
 from services.openrouter.payload import MOST_SEGMENTS, AnalyzePayload, Hints, SegmentPayload
-from services.openrouter.prose import Prose
 from services.openrouter.quotations import make_quotations
 from services.openrouter.show_notes import escape
 from services.openrouter.source import wait_seconds
@@ -43,7 +42,7 @@ def result(**changes: Any) -> dict[str, Any]:
     return whole | changes
 
 
-# ---------------------------------------------------------------- transcripts
+# Transcripts.
 
 
 @pytest.mark.parametrize(
@@ -121,7 +120,7 @@ def test_nothing_in_a_result_lies_after_the_audio() -> None:
     blocks = make_blocks(transcript)
 
     chapters = make_chapters([Candidate("B1", "En"), Candidate("B3", "To")], blocks, transcript, Counter())
-    quote = read_answer({"quotes": [{"block": "B3", "text": words[2].text}]}).quotes
+    quote = FORM.read({"quotes": [{"block": "B3", "text": words[2].text}]}).quotes
     (said,) = make_quotations(quote, blocks, transcript, Counter())
 
     assert transcript.duration == 300.0
@@ -135,7 +134,7 @@ def test_a_segment_that_begins_after_the_audio_is_refused_and_no_quote_ends_befo
         AnalyzePayload(segments=(late,), duration=10.0)
 
     read = from_result(result(segments=[ROW | {"start": 10.5, "end": 10.9, "text": late.text}], duration=10.0))
-    quotes = read_answer({"quotes": [{"block": "B1", "text": late.text}]}).quotes
+    quotes = FORM.read({"quotes": [{"block": "B1", "text": late.text}]}).quotes
     (said,) = make_quotations(quotes, make_blocks(read), read, Counter())
     assert (said.start, said.end) == (10.5, 10.5)
 
@@ -174,7 +173,7 @@ def test_any_text_is_looked_through_within_the_memory_of_a_worker(word: str, mak
     assert peak * 30 < 130_000_000
 
 
-# ---------------------------------------------------------------- answers
+# Answers.
 
 
 def test_an_answer_of_endless_lists_is_cut_short() -> None:
@@ -209,44 +208,7 @@ def test_one_text_in_another_language_than_the_others_is_asked_for_again(field: 
     assert made["quality"]["warnings"][0] == "language_drift"
 
 
-# ---------------------------------------------------------------- prose and show notes
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "evil.ai", "bit.ly/abc123", "t.me/skam", "evil．com", "post@evil.xyz", "kari@firma.no", "firma.co.uk/x",
-        "ftp://x.y/z", "//evil.com/x", "https:// evil.com", "http//evil.com", "xn--e1.xn--p1ai", "192.168.1.1/x",
-        "evil[.]com", "evil(dot)com", "hxxp://evil.com", "javascript:alert(1)", "tel:+4790000000", "evil.shop",
-        "evil.c\u00adom", "EVIL.DEV", "mailto:a@b.c", "www.evil", "evil.com:8080/x", "bücher.de/x", "пример.рф/x",
-    ],
-)  # fmt: skip
-def test_an_address_that_nobody_said_is_dropped_with_all_its_parts(address: str) -> None:
-    prose = Prose("vi snakker om ost")
-    line = prose.line(f"Les mer på {address} nå", 200)
-
-    assert line == "Les mer på nå"
-    assert prose.dropped_addresses == 1
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Node.js er bra, kl. 12.30, f.eks. i går, bl.a. og/eller", "Den 12.03.2024 hendte det: 1.000 kr/t.", "a/b-test",
-        "Prop. 12 S (2023/24) om NAV-loven § 8-9 m.m.", "Hva så? Jo: det gikk.", "Han sa «no» og at.de gikk",
-        "Ola m/familie, ca.100 stk., 50 %/år", "Tel Aviv: en by", "Spill 3: slutten", "U.S.A. og d.v.s. o.l.",
-        "Ferdig.Så gikk de", "Kari (dot) Olsen", "Versjon 3.11.2 kom",
-    ],
-)  # fmt: skip
-def test_what_only_looks_like_an_address_stays(text: str) -> None:
-    prose = Prose("vi snakker om ost")
-
-    assert prose.line(text, 300) == text
-    assert prose.dropped_addresses == 0
-
-
-def test_an_address_that_was_said_stays() -> None:
-    assert Prose("gå til ost.no da").line("Se ost.no i dag", 100) == "Se ost.no i dag"
+# Show notes.
 
 
 def test_the_direction_of_writing_is_not_turned_by_what_was_said() -> None:
@@ -254,7 +216,7 @@ def test_the_direction_of_writing_is_not_turned_by_what_was_said() -> None:
     assert escape("שלום ויויאן, familie 👨\u200d👩") == "שלום ויויאן, familie 👨\u200d👩"
 
 
-# ---------------------------------------------------------------- waiting
+# Waiting.
 
 
 def test_an_analysis_waits_for_its_transcription_for_hours() -> None:

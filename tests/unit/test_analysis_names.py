@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openrouter_client.prose import Prose
 from services.openrouter.answers import PersonAnswer
-from services.openrouter.names import Names, Person
+from services.openrouter.names import Names, Person, names_in
 from services.openrouter.payload import Hints
-from services.openrouter.prose import Prose, names_in
 from services.openrouter.transcript import Segment, Transcript
 
 SAID = Transcript(

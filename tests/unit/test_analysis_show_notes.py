@@ -13,7 +13,6 @@ from services.openrouter.blocks import Block
 from services.openrouter.chapters import Chapter
 from services.openrouter.files import CHAPTERS_VERSION, chapters_json
 from services.openrouter.names import Person
-from services.openrouter.prose import Prose
 from services.openrouter.quotations import Quotation
 from services.openrouter.show_notes import HEADINGS, clock, escape, show_notes
 
@@ -94,19 +93,3 @@ def test_chapters_for_the_feed() -> None:
     assert json.loads(chapters_json([], None, "Lyd og bilde")) == {
         "version": "1.2.0", "podcastName": "Lyd og bilde", "chapters": [],
     }  # fmt: skip
-
-
-def test_addresses_that_nobody_said_are_taken_out_and_counted() -> None:
-    prose = Prose("Gå inn på oste.no, sa han, og på www.smør.no.")
-
-    assert prose.line("Les mer på oste.no og https://kjøp.example/nå?x=1 i dag", 100) == "Les mer på oste.no og i dag"
-    assert prose.dropped_addresses == 1
-
-
-def test_texts_are_cut_at_a_word_and_lists_hold_each_once() -> None:
-    prose = Prose("")
-
-    assert prose.line("Et ord til og så enda ett ord", 20) == "Et ord til og så…"
-    assert prose.line("a\u202eb\x00c\td", 20) == "ab\ufffdc d"
-    assert prose.lines(("Ost", " ost ", "", "Smør", "Brød"), 2, 10) == ["Ost", "Smør"]
-    assert prose.paragraphs("En\nlinje.\n\n\n  To. \r\n\r\nTre.", 100) == "En linje.\n\nTo.\n\nTre."

@@ -1,13 +1,16 @@
 """Prompts and schemas are whole, in every language, and fit what the code reads."""
 
 import re
+from uuid import UUID
 
 import pytest
 
 from openrouter_client.language import detect
-from services.openrouter.answers import Answer, checker, has_core, read_answer
-from services.openrouter.payload import WANTS, Want
-from services.openrouter.wording import OUTPUT_LANGUAGES, STEPS, WORDING, Step, answer_schema, asked
+from openrouter_client.wording import OUTPUT_LANGUAGES
+from services.openrouter.answers import FORM, Answer
+from services.openrouter.payload import WANTS, Hints, Want
+from services.openrouter.questions import make_asker
+from services.openrouter.wording import STEPS, WORDING, Step, answer_schema, asked
 
 ALL: frozenset[Want] = frozenset(WANTS)
 EACH_STEP = pytest.mark.parametrize("step", STEPS)
@@ -78,21 +81,22 @@ def test_every_field_of_a_schema_is_read(step: Step) -> None:
     assert set(answer_schema(step, ALL).schema["properties"]) <= set(Answer.__struct_fields__)
 
 
-def test_what_is_wrong_with_an_answer_is_named_for_the_model() -> None:
-    problems = checker("analysis", frozenset({"title", "chapters"}))
+@EACH_STEP
+@pytest.mark.parametrize("want", WANTS)
+def test_an_answer_is_of_use_with_its_first_text(step: Step, want: Want) -> None:
+    tasks = make_asker(UUID(int=1), "nb", frozenset({want}), Hints(), 100_000).tasks
 
-    assert problems({"title": "Ost", "title_alternatives": [], "chapters": []}) == []
-    assert problems([]) == ["expected an object with the fields title, title_alternatives, chapters"]
-    assert problems({"title": " ", "title_alternatives": None}) == [
-        "the field 'chapters' is missing",
-        "the field 'title' is empty",
-        "Expected `array`, got `null` - at `title_alternatives`",
-    ]
+    assert (step in tasks) == bool(asked(step, frozenset({want})))
+    if step in tasks:
+        assert tasks[step].core == tasks[step].schema.fields[0]
+        assert FORM.says({tasks[step].core: "Ost"}, tasks[step].core) == (tasks[step].core in FORM.must_say)
 
 
-def test_an_answer_whose_first_text_is_there_is_of_use_and_the_rest_is_left_out() -> None:
-    data = {"title": "Ost", "title_alternatives": 5, "chapters": [{"start_block": "B1"}], "more": 1}
+def test_what_is_known_beforehand_stands_before_the_transcript_alone() -> None:
+    hints = Hints(show_title="Lyd <|im_end|> og bilde", hosts=("Kari Nordmann",))
+    asker = make_asker(UUID(int=1), "nb", ALL, hints, 100_000)
 
-    assert has_core("analysis", ALL)(data)
-    assert not has_core("analysis", ALL)({"title": "  ", "summary_short": "a"})
-    assert read_answer(data) == Answer(title="Ost")
+    for step in STEPS:
+        material = asker.question(step, step, ["B1 Hei."]).messages[1].text.splitlines()[1:-1]
+        known = ["Dette er kjent på forhånd:", "show: Lyd og bilde", "hosts: Kari Nordmann", ""]
+        assert material == ([*known, "B1 Hei."] if step in ("analysis", "part") else ["B1 Hei."])

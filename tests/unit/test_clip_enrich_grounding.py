@@ -6,6 +6,8 @@ from uuid import UUID
 
 import pytest
 
+from openrouter_client.prose import Prose
+from openrouter_client.wording import OUTPUT_LANGUAGES
 from services.research.cleaner import Paste
 from services.research.clip import make_clip
 from services.research.descriptions import (
@@ -15,15 +17,10 @@ from services.research.descriptions import (
     FactAnswer,
     HeadingAnswer,
     QuoteAnswer,
-    checker,
-    has_summary,
-    read_description,
 )
-from services.research.enrichment import output_language
 from services.research.grounding import Grounder
-from services.research.model_words import ModelWords
 from services.research.paragraphs import MOST_LETTERS, divide, find_paragraph, number_paragraphs
-from services.research.questions import HEAD, OUTPUT_LANGUAGES, WORDING, Asker
+from services.research.questions import HEAD, WORDING, make_asker
 
 PARAGRAPHS = (
     "Båten «Skåreholm» 🚢 gikk på grunn ved Ørnes klokka 04.35, og 1 250 liter diesel lakk ut i sjøen.",
@@ -41,7 +38,7 @@ def grounder(text: str = TEXT) -> Grounder:
     for paragraph in text.split("\n\n"):
         blocks.append({"kind": "paragraph", "start": start, "end": start + len(paragraph), "line": 0})
         start += len(paragraph) + 2
-    return Grounder(text, number_paragraphs({"clean_text": text, "blocks": blocks}), ModelWords(text))
+    return Grounder(text, number_paragraphs({"clean_text": text, "blocks": blocks}), Prose(text))
 
 
 def claim(quote: str, paragraph: str = "P1", text: str = "Båten gikk på grunn.") -> ClaimAnswer:
@@ -144,28 +141,6 @@ def test_title_author_and_date_are_the_texts_own_words() -> None:
     assert grounder().head(Description(published="i Bodø"), HEAD, datetime(2024, 5, 4)) == {}
 
 
-def test_words_of_a_model_lose_addresses_that_nobody_wrote() -> None:
-    words = ModelWords("Se https://avisa.example/sak og post@avisa.example.")
-
-    assert words.line("Les https://avisa.example/sak, nå", 99) == "Les https://avisa.example/sak, nå"
-    assert words.line("Les\u202e https://ond.example/x?y=1 nå\n\x07", 99) == "Les nå"
-    assert words.line("Skriv til x@ond.example eller gå til ond.com i dag", 99) == "Skriv til eller gå til i dag"
-    assert words.line("Ett ord og mange flere", 12) == "Ett ord og…"
-    assert words.dropped_addresses == 3
-
-
-def test_form_of_an_answer_is_judged_and_read() -> None:
-    good = {"summary": "En båt.", "claims": [{"text": "a", "paragraph": 1, "quote": "b"}], "topics": ["båt"]}
-
-    assert checker(("summary", "topics", "claims"))(good) == []
-    assert checker(("summary",))("nei") == ["expected an object with the fields summary"]
-    problems = checker(("summary", "topics", "facts"))({"summary": " ", "topics": "båt"})
-    assert len(problems) == 3
-    assert read_description({**good, "topics": "båt"}).topics == ()
-    assert has_summary(good)
-    assert not has_summary({"summary": ""})
-
-
 def test_paragraphs_hold_all_words_and_parts_hold_all_paragraphs() -> None:
     long = "Et ord til. " * 1200
     clip = make_clip(Paste(f"{TEXT}\n\n{long}\n\n{'x' * 7000}"))
@@ -183,15 +158,12 @@ def test_paragraphs_hold_all_words_and_parts_hold_all_paragraphs() -> None:
     assert find_paragraph("avsnitt 2", paragraphs) is None
 
 
-def test_prompts_have_the_same_sections_and_the_language_is_decided_here() -> None:
+def test_prompts_have_the_same_sections() -> None:
     assert len({tuple(WORDING.sections(language)) for language in OUTPUT_LANGUAGES}) == 1
-    assert output_language("nn", "en") == "nn"
-    assert output_language(None, "en") == "en"
-    assert output_language(None, "sv") == "nb"
 
 
 def test_question_asks_only_for_what_the_cleaning_has_not_found() -> None:
-    asker = Asker(UUID(int=1), "nn", ("author",), 128_000)
+    asker = make_asker(UUID(int=1), "nn", ("author",), 128_000)
     question = asker.question("clip", "clip", ["P1 Hei <|im_end|> der"])
 
     assert "title" not in question.schema.schema["properties"]

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openrouter_client.outcomes import TooLongError
+from openrouter_client.prose import Prose
 from services.research.clip import make_clip
-from services.research.descriptions import read_description
+from services.research.descriptions import FORM
 from services.research.grounding import Grounder
 from services.research.handler import Researcher
-from services.research.model_words import ModelWords
 from services.research.paragraphs import number_paragraphs
 from services.research.paste import Clip, Paste
 from services.research.payload import ClipPayload
@@ -138,8 +138,8 @@ _ANSWERS = st.fixed_dictionaries(
 @given(answer=_ANSWERS, text=_TEXTS)
 def test_any_answer_about_any_text_gives_slices_of_it_and_sound_text(answer: dict[str, Any], text: str) -> None:
     clip = make_clip(Paste(f"Båten gikk på grunn ved Ørnes 🚢.\n\n{text}\n\n1 250 liter"))
-    own, description = clip["clean_text"], read_description(answer)
-    grounder = Grounder(own, number_paragraphs(clip), ModelWords(own))
+    own, description = clip["clean_text"], FORM.read(answer)
+    grounder = Grounder(own, number_paragraphs(clip), Prose(own))
 
     claims, facts = grounder.claims(description.claims), grounder.facts(description.facts)
     quotes, entities = grounder.quotes(description.quotes), grounder.entities(description.entities)

@@ -156,7 +156,15 @@ def test_of_several_overrides_the_last_one_holds(offer: Any) -> None:
 
 @pytest.mark.parametrize(
     "pricing",
-    [{"prompt": "-1", "completion": "-1"}, {}, None, {"prompt": "free", "completion": "NaN"}, {"prompt": "0.1"}],
+    [
+        {"prompt": "-1", "completion": "-1"},
+        {"prompt": "0", "completion": "0", "request": "-1"},
+        {"prompt": "0", "completion": "9e999999"},  # more than any sum can hold
+        {"prompt": "free", "completion": "NaN"},
+        {"prompt": "0.1"},
+        {},
+        None,
+    ],
 )
 def test_a_price_that_is_not_told_is_the_most_that_a_request_allows(offer: Any, pricing: Any) -> None:
     offered = offer(entry(pricing=pricing), max_price_prompt=Decimal(3), max_price_completion=Decimal(15))

@@ -116,13 +116,13 @@ def test_the_message_names_the_provider_and_the_next_step() -> None:
 
 
 def test_no_key_pauses_and_names_the_setting() -> None:
-    error = no_key_error("OPENROUTER_API_KEY", NOW)
+    error = no_key_error(NOW)
 
     assert "OPENROUTER_API_KEY is not set" in str(error)
     assert (error.error_class, error.until) == ("no_api_key", NOW + timedelta(hours=1))
 
 
-# ---------------------------------------------------------------- budgets
+# Budgets.
 
 
 def refused(outcome: str, *, spent: str = "4.9", flying: str = "0", budget: str = "5") -> HandlerError:

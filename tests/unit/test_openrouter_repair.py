@@ -121,10 +121,18 @@ def test_an_answer_that_is_nested_too_deeply_is_no_object(depth: int, tail: str)
 
 
 @pytest.mark.parametrize(
-    "text", ["{" * 150_000 + "}" * 150_000, '{"a":1}' * 60_000 + ",}", "{'a': " * 60_000 + "}" * 60_000]
+    "text",
+    [
+        "{" * 150_000 + "}" * 150_000,
+        '{"a":1}' * 60_000 + ",}",
+        "{'a': " * 60_000 + "}" * 60_000,
+        "```json" + " " * 1_000_000 + "x",
+        "```json\n{" + "\t" * 1_000_000 + "x",
+        "```\n{" * 200_000,
+    ],
 )
-def test_an_answer_of_nothing_but_brackets_is_given_up_soon(text: str) -> None:
-    started = time.monotonic()
+def test_an_answer_of_nothing_but_brackets_or_blanks_is_given_up_soon(text: str) -> None:
+    started = time.process_time()
     with pytest.raises(NoObjectError):
         read(text)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5

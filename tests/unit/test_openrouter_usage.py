@@ -12,8 +12,8 @@ from openrouter_client.usage import (
     CostSource,
     bound_of,
     bound_tokens,
+    cost_of,
     generation_cost,
-    money,
     read_usage,
 )
 
@@ -21,7 +21,7 @@ TOKENS = {"prompt_tokens": 1000, "completion_tokens": 200}
 UPSTREAM = {"cost_details": {"upstream_inference_cost": 0.02}}
 
 
-def cost_of(usage: object, **headers: str) -> tuple[Decimal | None, str]:
+def told_cost(usage: object, **headers: str) -> tuple[Decimal | None, str]:
     found = read_usage({"usage": usage}, headers)
     return found.cost_usd, str(found.cost_source)
 
@@ -40,7 +40,7 @@ def cost_of(usage: object, **headers: str) -> tuple[Decimal | None, str]:
     ],
 )
 def test_the_cost_is_the_whole_charge_and_no_more(usage: dict[str, Any], cost: str) -> None:
-    assert cost_of(usage) == (Decimal(cost), "provider")
+    assert told_cost(usage) == (Decimal(cost), "provider")
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ def test_the_cost_is_the_whole_charge_and_no_more(usage: dict[str, Any], cost: s
     ],
 )
 def test_what_nobody_has_counted_is_unknown_not_free(usage: object) -> None:
-    assert cost_of(usage) == (None, "unknown")
+    assert told_cost(usage) == (None, "unknown")
 
 
 def test_a_cached_answer_is_free_and_a_server_of_ones_own_takes_no_money() -> None:
     body = {"usage": {"prompt_tokens": 0, "completion_tokens": 0, "cost": 0}}
 
-    assert cost_of(body["usage"], **{"x-openrouter-cache-status": "HIT"}) == (Decimal(0), "cache")
-    assert cost_of(body["usage"], **{"x-openrouter-cache-status": "MISS"}) == (None, "unknown")
+    assert told_cost(body["usage"], **{"x-openrouter-cache-status": "HIT"}) == (Decimal(0), "cache")
+    assert told_cost(body["usage"], **{"x-openrouter-cache-status": "MISS"}) == (None, "unknown")
     local = read_usage({"usage": TOKENS}, {}, is_local=True)
     assert (local.cost_usd, local.cost_source, local.prompt_tokens) == (Decimal(0), CostSource.LOCAL, 1000)
 
@@ -123,8 +123,8 @@ def test_a_bound_is_above_what_norwegian_really_needs() -> None:
 
 
 @given(JSON)
-def test_money_is_an_amount_or_nothing(value: Any) -> None:
-    amount = money(value)
+def test_a_cost_is_an_amount_within_bounds_or_nothing(value: Any) -> None:
+    amount = cost_of(value)
 
     assert amount is None or (amount.is_finite() and 0 <= amount <= MOST_USD)
 

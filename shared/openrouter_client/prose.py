@@ -1,9 +1,8 @@
-"""The model's own sentences: on one line or in paragraphs, of bounded length, without addresses that nobody said."""
+"""A model's own words: on one line or in paragraphs, of bounded length, without addresses that its source lacks."""
 
 import re
 import unicodedata
 
-from openrouter_client.language import is_small_word
 from openrouter_client.unicode_text import sound_text
 
 LONGEST = 20  # times its limit: so much of a text is looked at
@@ -19,7 +18,7 @@ _ADDRESS = re.compile(
     "|".join(
         (
             rf"(?:\b[a-z][a-z0-9+.-]{{1,20}}:?)?//\s?{_REST}{{1,500}}",
-            rf"\b(?:mailto|tel|sms|javascript):(?=\S){_REST}{{1,500}}",
+            rf"\b(?:mailto|tel|sms|javascript|data):(?=\S){_REST}{{1,500}}",
             rf"\bwww[.．]{_REST}{{1,500}}",
             rf"[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:{_DOT}[\w-]{{1,63}}){{1,8}}",
             rf"(?<![\w.]){_LABELS}[^\W\d_]{{2,24}}(?::\d{{1,5}})?/{_REST}{{1,500}}",
@@ -30,16 +29,15 @@ _ADDRESS = re.compile(
     ),
     re.IGNORECASE,
 )
-_SPOKEN = re.compile(r"[^\w]+")
-_NAME = re.compile(r"\b[A-ZÆØÅÄÖÉ][\w'’-]+(?:[ \u00a0]+[A-ZÆØÅÄÖÉ][\w'’-]+)+")
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 
 
 class Prose:
-    """Cleans texts and counts what it took out. `source` is what was said, and what is known beforehand."""
+    """Cleans texts and counts what it took out. `source` is what they are about, and what is known beforehand."""
 
     def __init__(self, source: str) -> None:
-        self._source = _spoken(source)
+        self._source = _words(source)
         self.dropped_addresses = 0
 
     def line(self, text: str, limit: int) -> str:
@@ -48,8 +46,11 @@ class Prose:
 
     def lines(self, texts: tuple[str, ...], count: int, limit: int) -> list[str]:
         """The first `count` texts that say something, each once."""
-        found = {line.casefold(): line for text in reversed(texts) if (line := self.line(text, limit))}
-        return list(reversed(found.values()))[:count]
+        found: dict[str, str] = {}
+        for text in texts:
+            if line := self.line(text, limit):
+                found.setdefault(line.casefold(), line)
+        return list(found.values())[:count]
 
     def paragraphs(self, text: str, limit: int) -> str:
         """The text in paragraphs, with a blank line between two."""
@@ -62,21 +63,15 @@ class Prose:
         return _ADDRESS.sub(self._address, text)
 
     def _address(self, found: re.Match[str]) -> str:
-        if _spoken(found.group()) in self._source:
+        if _words(found.group()) in self._source:
             return found.group()
         self.dropped_addresses += 1
         return ""
 
 
-def names_in(text: str) -> list[str]:
-    """Names of two words or more, each once. A small word that begins a sentence is no part of one."""
-    found = (name.split() for name in _NAME.findall(text))
-    names = (words[1:] if is_small_word(words[0]) else words for words in found)
-    return list(dict.fromkeys(" ".join(words) for words in names if len(words) > 1))
-
-
-def _spoken(text: str) -> str:
-    return _SPOKEN.sub("", text.casefold())
+def _words(text: str) -> str:
+    """The words alone, each between blanks: a recognizer may write an address without its signs."""
+    return f" {_BETWEEN_WORDS.sub(' ', text.casefold()).strip()} "
 
 
 def _cut(text: str, limit: int) -> str:
