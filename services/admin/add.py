@@ -4,6 +4,7 @@
 file appears whole or not at all, under a name that no job can read half of.
 """
 
+import errno
 import os
 import shlex
 import shutil
@@ -13,6 +14,10 @@ from pathlib import Path, PurePosixPath
 import click
 
 MEDIA = Path("/media")
+NEXT = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space there, or take another MEDIA_DIR") | dict.fromkeys(
+    (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG), "another name (AS=…)"
+)
+NEXT_OF_OTHERS = "make the media folder writable for that user; see MEDIA_DIR, MEDIA_UID, MEDIA_GID in .env.example"
 
 
 @click.command()
@@ -34,9 +39,8 @@ def main(name: str, replace: bool, media: Path) -> None:
         audio_bytes = store(path)
     except OSError as error:
         sys.exit(
-            f"add: {error.filename or media}: {error.strerror} (running as uid {os.getuid()}, gid "
-            f"{os.getgid()}). Next: make the media folder writable for that user; see MEDIA_DIR, "
-            "MEDIA_UID, MEDIA_GID in .env.example"
+            f"add: {error.filename2 or error.filename or media}: {error.strerror} (running as uid {os.getuid()}, gid "
+            f"{os.getgid()}). Next: {NEXT.get(error.errno or 0, NEXT_OF_OTHERS)}"
         )
     click.echo(
         f"added {name} ({audio_bytes / 1e6:.1f} MB). "

@@ -1,6 +1,8 @@
 """`make add`: a file comes into the media folder whole, under its name, and nothing leaves the folder."""
 
+import errno
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,26 @@ def test_folder_that_cannot_be_written_is_told_with_path_and_user() -> None:
     assert code == 1
     assert f"uid {os.getuid()}, gid {os.getgid()}" in told
     assert "MEDIA_DIR" in told
+
+
+def test_name_of_a_folder_and_name_below_a_file_ask_for_another_name(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    add(tmp_path, "file")
+    told = [add(tmp_path, "folder", "--replace"), add(tmp_path, "file/a.mp3"), add(tmp_path, "a" * 300)]
+
+    assert [code for code, _ in told] == [1, 1, 1]
+    assert all("Next: another name (AS=…)" in line for _, line in told)
+    assert f"{tmp_path / 'folder'}: Is a directory" in told[0][1]
+
+
+def test_full_disk_asks_for_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    code, told = add(tmp_path, "a.mp3")
+
+    assert code == 1
+    assert "No space left on device" in told
+    assert "Next: free some space there" in told
+    assert list(tmp_path.iterdir()) == [], "no draft is left"
