@@ -39,6 +39,13 @@ _DAY, _EPISODE, _DOWNLOADS = ("day", "date", "dato", "dag"), ("episode", "file",
     "downloads", "count", "hits", "antall", "nedlastinger",
 )  # fmt: skip
 
+# What stands in place of an empty table.
+_NOTHING = "nothing was counted there yet. Next: jobs stats files"
+_NO_FILE = (
+    "no log was read yet. Next: is there one in the folder (CADDY_LOG_DIR in the stack)? `jobs stats run`, then "
+    "`jobs list --type stats_parse` says what a run met"
+)
+_NO_SOURCE = "there is no source. Next: jobs stats sources set NAME"
 _AS_CSV = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 
 Row = dict[str, Any]
@@ -74,7 +81,8 @@ def _report(name: str, text: str, *, has_days: bool = True, has_show: bool = Tru
         last = given.pop("last", None) or date.today() + timedelta(1)
         first = given.pop("first", None) or last - timedelta(_DEFAULT_DAYS)
         given["least"] = _LEAST_IN_PUBLIC if given.pop("public", False) else 0
-        _print(_rows(name, first=_as_date(first), last=_as_date(last), **({"show": None} | given)), as_json, as_csv)
+        rows = _rows(name, first=_as_date(first), last=_as_date(last), **({"show": None} | given))
+        _print(rows, as_json, as_csv, empty=_NO_FILE if name == "files" else _NOTHING)
 
     options = [_AS_CSV, JSON_OPTION]
     if has_show:
@@ -112,7 +120,7 @@ _report("files", "How far each log file was read.", has_days=False, has_show=Fal
 def sources(ctx: click.Context, as_json: bool, as_csv: bool) -> None:
     """The logs that are counted."""
     if ctx.invoked_subcommand is None:
-        _print(_rows("sources"), as_json, as_csv)
+        _print(_rows("sources"), as_json, as_csv, empty=_NO_SOURCE)
 
 
 @sources.command(name="set")
@@ -199,7 +207,7 @@ def compare(old: Path, as_csv: bool, as_json: bool) -> None:
            as_json, as_csv)  # fmt: skip
 
 
-def _print(rows: list[Row], as_json: bool, as_csv: bool) -> None:
+def _print(rows: list[Row], as_json: bool, as_csv: bool, *, empty: str = _NOTHING) -> None:
     if as_json:
         print_document(rows)
     elif as_csv:
@@ -212,7 +220,7 @@ def _print(rows: list[Row], as_json: bool, as_csv: bool) -> None:
         ]
         print_table(heads, [[Cell(_text(value)) for value in row.values()] for row in rows], screen_of(sys.stdout))
     else:
-        click.echo("jobs: nothing was counted there yet. Next: jobs stats files", err=True)
+        click.echo(f"jobs: {empty}", err=True)
 
 
 def _text(value: Any) -> str:

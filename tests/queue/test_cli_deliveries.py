@@ -8,7 +8,7 @@ from tests.queue.sink_session import Sink
 
 
 def test_sinks_are_listed_with_what_they_do_and_how_far_behind_they_are(database: Database, jobs: Jobs) -> None:
-    assert "no sink was ever delivered to" in jobs("deliveries", "sinks").err
+    assert "no sink was ever delivered to. Next: make secret NAME=webhook_url" in jobs("deliveries", "sinks").err
     sink = Sink(database)
     database.enqueue()
     sink.record(sink.next(), "parked")

@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,11 +19,6 @@ from tests.unit.stats_support import NOON, SHOW, line
 
 REPORTS = ("episodes", "days", "downloads", "apps", "devices", "countries", "referrers", "excluded", "feeds", "unknown",
            "files", "sources")  # fmt: skip
-
-
-@pytest.fixture
-def stats(database: Database, tmp_path: Path) -> Iterator[Stats]:
-    return Stats(database, tmp_path)
 
 
 def count_some(stats: Stats) -> None:
@@ -74,6 +68,12 @@ def test_days_and_shows_narrow_a_report(stats: Stats, jobs: Jobs) -> None:
     assert jobs("stats", "downloads", "--json", "--show", "Annen").document == []
     assert "nothing was counted there yet" in jobs("stats", "downloads", "--show", "Annen").err
     assert jobs("stats", "downloads", "--from", "yesterday").code == ExitCode.REFUSED
+
+
+def test_an_empty_table_says_where_to_look(database: Database, jobs: Jobs) -> None:
+    assert "Next: jobs stats files" in jobs("stats", "days").err
+    assert "no log was read yet. Next: is there one in the folder" in jobs("stats", "files").err
+    assert "there is no source. Next: jobs stats sources set" in jobs("stats", "sources").err
 
 
 def test_the_first_hours_of_an_episode_begin_when_it_was_published(stats: Stats, jobs: Jobs) -> None:

@@ -62,7 +62,10 @@ def list_sinks(as_json: bool) -> None:
     if as_json:
         print_document([fields(row) for row in rows])
     elif not rows:
-        click.echo("jobs: no sink was ever delivered to. Next: set DELIVERY_WEBHOOK_URL", err=True)
+        told = (
+            "no sink was ever delivered to. Next: make secret NAME=webhook_url; without the stack DELIVERY_WEBHOOK_URL"
+        )
+        click.echo(f"jobs: {told}", err=True)
     else:
         print_table(_SINK_COLUMNS, [_sink_cells(row) for row in rows], screen_of(sys.stdout))
 
