@@ -1,15 +1,26 @@
 # Targets around the containers of compose.yaml; the Makefile includes this file.
 COMPOSE := docker compose
 ROLE ?= jobbko_operator
+# Restarts those of the services $(1) (a pattern) that run.
+RESTART = running=$$($(COMPOSE) ps --services --filter status=running | grep -xE '$(1)' || true); \
+  [[ -z "$$running" ]] || $(COMPOSE) restart --no-deps $$running
+# The services that neither run as they should nor ended well.
+UNWELL = $(COMPOSE) ps --all --format '{{.Service}} {{.State}} {{.Health}} {{.ExitCode}}' | \
+  sed -E '/ (running healthy|exited) +0$$/d; s/ .*//' | sort -u
 
 .PHONY: up down logs ps psql password new-password reset-password key secret add backup restore stack sbom
 
-# First `secrets` alone: with a new image of it, Compose would exchange whatever depends on it, the database before the
+# Two checkouts have one name, so that a second one would exchange the first one's containers for its own.
+# Then `secrets` alone: with a new image of it, Compose would exchange whatever depends on it, the database before the
 # workers, and stop these while it is away, so that they could not give their jobs back.
 up:  ## build and start everything, wait until it is well (SCALE=3: that many whisper workers)
+	@$(COMPOSE) ps --all --format '{{.Label "com.docker.compose.project.working_dir"}}' | sort -u | \
+	  while IFS= read -r folder; do [[ "$$folder" -ef . ]] || { echo "up: the stack of this name runs from $$folder. Next:" \
+	    'make down, to have it from here; for one beside it, "A second stack" in docs/operations.md' >&2; exit 1; }; done
 	@$(COMPOSE) up --build --detach --no-deps --quiet-pull secrets
 	@$(COMPOSE) up --build --detach --wait $(if $(SCALE),--scale whisper=$(SCALE)) || \
-	  { $(COMPOSE) ps --all; $(COMPOSE) logs --tail 2; exit 1; } >&2
+	  { $(COMPOSE) ps --all; unwell=$$($(UNWELL)); [[ -z "$$unwell" ]] || $(COMPOSE) logs --tail 3 $$unwell; \
+	    echo 'up: not all is well, see above. Next: "When the first start fails" in docs/operations.md'; exit 1; } >&2
 	@$(COMPOSE) ps
 
 down:  ## stop and remove the containers; the data stays in its volumes
@@ -23,8 +34,8 @@ ps:  ## list the containers and how they are
 
 # The password goes through the environment, not through an argument that every process list shows.
 psql:  ## a psql in the database, as jobbko_operator (ROLE=jobbko_reader, ROLE=postgres, …)
-	@PGPASSWORD="$$($(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets show "$(ROLE)")" \
-	  $(COMPOSE) exec $(if $(SQL),-T) -e PGPASSWORD db psql -h 127.0.0.1 -U "$(ROLE)" -d jobbko $(if $(SQL),-c "$$SQL")
+	@password=$$($(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets show "$(ROLE)"); \
+	  PGPASSWORD="$$password" $(COMPOSE) exec $(if $(SQL),-T) -e PGPASSWORD db psql -h 127.0.0.1 -U "$(ROLE)" -d jobbko $(if $(SQL),-c "$$SQL")
 
 password: ROLE = admin
 password:  ## show the password of the admin view's account `admin` (ROLE=jobbko_operator, …: that role's)
@@ -35,8 +46,7 @@ new-password:  ## give a role a new password and restart the service that uses i
 	@$(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets renew "$(ROLE)"
 	@$(if $(filter postgres,$(ROLE)),$(MAKE) reset-password)
 	@$(if $(filter postgres,$(ROLE)),,$(COMPOSE) run --rm --no-deps -T migrate)
-	@$(if $(filter worker_%,$(ROLE)),$(COMPOSE) restart --no-deps $(patsubst worker_%,%,$(ROLE)))
-	@$(if $(filter admin jobbko_admin,$(ROLE)),$(COMPOSE) restart --no-deps admin)
+	@$(call RESTART,$(patsubst worker_%,%,$(ROLE:jobbko_%=%))$(if $(filter worker_whisper,$(ROLE)),|watch))
 
 key: NAME = openrouter_api_key
 key: secret  ## store the API key of OpenRouter (asked for, or read from standard input) and restart who uses it
@@ -44,9 +54,7 @@ key: secret  ## store the API key of OpenRouter (asked for, or read from standar
 secret:  ## store another secret that only you have (NAME=alert_smtp_password, …), and restart who uses it
 	@if [[ -t 0 ]]; then read -rsp '$(NAME) (empty: take it away): ' secret; echo; else read -r secret || true; fi; \
 	  $(COMPOSE) run --rm --no-deps -T secrets python -m services.admin.secrets give "$(NAME)" <<<"$$secret"
-	@running=$$($(COMPOSE) ps --services --filter status=running | \
-	  grep -xE '$(if $(filter openrouter_api_key,$(NAME)),openrouter|research,delivery)' || true); \
-	  [[ -z "$$running" ]] || $(COMPOSE) restart --no-deps $$running
+	@$(call RESTART,$(if $(filter openrouter_api_key,$(NAME)),openrouter|research,delivery))
 
 # In single-user mode no password is asked for. The database is away for some seconds; workers wait for it.
 reset-password:  ## give the database the superuser's password of the volume `secrets`, after that was lost
@@ -56,16 +64,21 @@ reset-password:  ## give the database the superuser's password of the volume `se
 	  'postgres --single -D "$$PGDATA" postgres >/dev/null <<<"alter role postgres password '"'"'$$(</run/secrets/superuser)'"'"'"' \
 	  && done=0 || done=$$?; $(COMPOSE) up --detach --no-deps --wait db; exit $$done
 
-add:  ## put a file into the media folder (FILE=episode.mp3, AS=2026/12.mp3: its name there, REPLACE=1)
+add:  ## put a file into the media folder (FILE=episode.mp3, AS=2026/12.mp3 or AS=2026/: its name there, REPLACE=1)
 	@test -f "$${FILE:-}" || { echo "add: FILE=$${FILE:-} is no file. Next: make add FILE=path/to/episode.mp3" >&2; exit 1; }
-	@$(COMPOSE) run --rm --no-deps -T add $(if $(REPLACE),--replace) -- "$${AS:-$$(basename "$$FILE")}" <"$$FILE"
+	@name=$${AS:-}; [[ -n "$$name" && "$$name" != */ ]] || name+=$$(basename "$$FILE"); \
+	  $(COMPOSE) run --rm --no-deps -T add $(if $(REPLACE),--replace) -- "$$name" <"$$FILE"
 
 TO ?= backups
 backup:  ## write the database into a file while everything runs on (TO=folder; then keep it on another machine)
-	@mkdir -p "$(TO)"; file="$(TO)/jobbko-$$(date -u +%Y%m%dT%H%M%SZ).dump"; trap 'rm -f "$$file.part"' EXIT; \
-	  $(COMPOSE) exec -T db bash -c "$$(cat db/backup.sh)" backup "$$(cat db/count_rows.sql)" >"$$file.part"; \
-	  $(COMPOSE) exec -T db cat /tmp/backup.counts >"$${file%.dump}.rows"; \
-	  mv "$$file.part" "$$file"; echo "backup: $$file, $$(du -h "$$file" | cut -f1), and its .rows: $$(<"$${file%.dump}.rows")"
+	@name="jobbko-$$(date -u +%Y%m%dT%H%M%SZ)"; mkdir -p "$(TO)"; draft="$(TO)/$$name.part"; mkdir "$$draft"; \
+	  trap 'rm -rf "$$draft"' EXIT; \
+	  $(COMPOSE) exec -T db bash -c "$$(cat db/backup.sh)" backup "$$(cat db/count_rows.sql)" | \
+	    { IFS= read -r rows && echo "$$rows" >"$$draft/$$name.rows" && cat >"$$draft/$$name.dump"; } || \
+	    { echo "backup: none was made in $(TO), see above. Next: is db healthy (make ps)? Is there room (df -h $(TO))?" >&2; \
+	      exit 1; }; \
+	  mv "$$draft/$$name.rows" "$$draft/$$name.dump" "$(TO)"; \
+	  echo "backup: $(TO)/$$name.dump, $$(du -h "$(TO)/$$name.dump" | cut -f1), and its .rows: $$(<"$(TO)/$$name.rows")"
 
 # Migrate makes the roles that the dump grants to, and afterwards what is newer than the dump.
 restore:  ## put a backup into an empty database, compare all rows, bring it to this version (FROM=backups/….dump)
@@ -75,7 +88,6 @@ restore:  ## put a backup into an empty database, compare all rows, bring it to 
 	@$(COMPOSE) run --rm -T migrate
 	@$(COMPOSE) exec -T db bash -c "$$(cat db/restore.sh)" restore "$$(<"$${FROM%.dump}.rows")" "$$(cat db/count_rows.sql)" <"$$FROM"
 	@$(COMPOSE) run --rm -T migrate
-	@$(MAKE) psql ROLE=jobbko_operator SQL='select renew_event_epoch()' >/dev/null
 	@echo 'restore: done. Next: make up'
 
 STACK_FILES ?= compose.yaml

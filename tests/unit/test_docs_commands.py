@@ -54,7 +54,6 @@ LOOKED_UP = {
     r"make (down|ps|logs)( .*)?|docker compose( down --volumes| cp whisper:\S+ \.)?": "nothing of ours is in it",
     r"docker (system df|image prune|swarm init|stack ps jobbko|service scale( \S+)?)": "the engine's own",
     r"docker compose (pull db|build --pull)": "asks a registry",
-    r"docker compose run .* model cp -R /from /models/mine": "the system's own cp",
     r"docker run --rm --gpus all \S+ nvidia-smi": "needs a GPU",
     r"curl -X POST https://HOST/v1/identity": "a server of somebody else",
 }
