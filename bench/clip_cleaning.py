@@ -22,7 +22,7 @@ from lxml import html as lxml_html
 from services.research.cleaner import Paste as Clipboard
 from services.research.clip import make_clip
 from tests.unit.clip_scoring import Score, clipboard, found_fields, score, squash, total
-from tests.unit.test_research_corpus import Paste, all_pastes, visible_lines
+from tests.unit.marked_pastes import Paste, all_pastes, visible_lines
 
 ROUNDS = 3
 Way = Callable[[Paste], tuple[str, str]]

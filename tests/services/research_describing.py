@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.databases import Database
 from tests.openrouter_standin import ChatCall, StandIn
-from tests.services.test_research_job import JOB_TYPE, Research
+from tests.services.research_service import JOB_TYPE, Research
 from tests.worker_processes import WorkerProcess, WorkerProcesses
 
 PARAGRAPH = re.compile(r"^P(\d+) (.+)$", re.MULTILINE)

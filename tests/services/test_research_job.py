@@ -3,7 +3,6 @@
 import io
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,38 +13,12 @@ from services.research.clip import restore_lines
 from sidelinja_jobs.cli.exits import ExitCode
 from tests.command_line import Jobs
 from tests.databases import Database
-from tests.unit.test_research_corpus import CORPUS, load_paste
+from tests.services.research_service import JOB_TYPE, MODEL_FIELDS, Research
+from tests.unit.marked_pastes import CORPUS, load_paste
 from tests.waiting import wait_until
-from tests.worker_processes import WorkerProcess, WorkerProcesses
+from tests.worker_processes import WorkerProcesses
 
 pytestmark = pytest.mark.timeout(90)
-JOB_TYPE = "research_clip"
-MODEL_FIELDS = ("summary", "topics", "entities", "claims", "facts", "quotes", "headings")
-
-
-class Research:
-    """A research worker on a database."""
-
-    def __init__(self, database: Database, processes: WorkerProcesses) -> None:
-        self.database, self.processes = database, processes
-
-    def start(self, **environ: str) -> WorkerProcess:
-        command = [sys.executable, "-m", "services.research"]
-        worker = self.processes.start_command(self.database, command, "worker_research", environ)
-        self.processes.wait_until_registered(self.database, worker)
-        return worker
-
-    def enqueue(self, **payload: Any) -> UUID:
-        return self.database.enqueue(JOB_TYPE, payload)
-
-    def wait(self, job_id: UUID, status: str = "completed", within: float = 60) -> dict[str, Any]:
-        def settled() -> dict[str, Any] | None:
-            job = self.database.job(job_id)
-            return job if job["status"] not in {"pending", "running", "retry"} - {status} else None
-
-        job = wait_until(settled, within, what="the job to end")
-        assert job["status"] == status, job["error_msg"]
-        return job
 
 
 @pytest.fixture
@@ -109,13 +82,11 @@ def test_job_that_needs_a_model_waits_for_one_and_the_type_goes_on(research: Res
 
 def test_job_that_waited_for_a_model_most_of_a_day_ends_and_says_what_is_missing(research: Research) -> None:
     full = research.enqueue(text="Et avsnitt om havn og kai.", mode="full")
-    now_again = (
-        "update job_queue set scheduled_for = now() where id = %s and scheduled_for > now() and status = 'pending'"
-    )
+    now_again = "update job_queue set scheduled_for = now() where id = %s and status = 'pending' returning id"
     research.start(POLL_SECONDS="0.1")
 
     def ended() -> dict[str, Any] | None:
-        research.database.rows(f"{now_again} returning id", full)
+        research.database.rows(now_again, full)
         job = research.database.job(full)
         return job if job["status"] == "error" else None
 

@@ -12,8 +12,8 @@ from tests.command_line import Jobs
 from tests.databases import Database
 from tests.openrouter_standin import ChatCall, StandIn, faults
 from tests.services.research_describing import SUMMARY, TEXT, Describing, describer
-from tests.services.test_research_job import MODEL_FIELDS
-from tests.unit.test_clip_enrich_injection import INJECTIONS
+from tests.services.research_service import MODEL_FIELDS
+from tests.unit.injections import IN_PASTES
 from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcesses
 
@@ -67,13 +67,13 @@ def test_text_that_speaks_to_a_model_changes_nothing_but_the_flag(research: Desc
     research.start()
 
     clean = research.clip(*TEXT[language])
-    clip = research.clip(TEXT[language][0], *INJECTIONS[language], *TEXT[language][1:])
+    clip = research.clip(TEXT[language][0], *IN_PASTES[language], *TEXT[language][1:])
 
     assert (clean["quality"]["injection_suspected"], clip["quality"]["injection_suspected"]) == (False, True)
     assert clip.keys() == clean.keys()
     assert clip["output_language"] == clean["output_language"] == language
     assert is_language(clip["summary"], language)
-    assert all(line in clip["clean_text"] for line in INJECTIONS[language])
+    assert all(line in clip["clean_text"] for line in IN_PASTES[language])
     require_grounded(clip)
     for field in ("summary", "topics", "claims", "facts"):
         assert clip[field] == clean[field]
@@ -98,7 +98,7 @@ def test_model_that_obeys_the_text_is_not_believed(research: Describing, languag
     research.standin.answers(obedient)
     research.start()
 
-    clip = research.clip(TEXT[language][0], *INJECTIONS[language], *TEXT[language][1:])
+    clip = research.clip(TEXT[language][0], *IN_PASTES[language], *TEXT[language][1:])
 
     assert (clip["claims"], clip["facts"], clip["quotes"]) == ([], [], [])
     assert clip["quality"]["ungrounded"] == {"quote_not_found": 3}

@@ -8,7 +8,7 @@ from typing import Any
 
 from services.research.cleaner import Paste as Clipboard
 from services.research.clip import Clip, make_clip
-from tests.unit.test_research_corpus import MarkedLine, Paste, all_pastes
+from tests.unit.marked_pastes import MarkedLine, Paste, all_pastes, squash
 
 _LONG = 20  # letters of a page's own line that is looked for inside other lines, too
 _ENOUGH = 8  # letters of a body line that is looked for across the text: it may be part of a joined line
@@ -35,11 +35,6 @@ class Score:
         return (
             f"body kept {self.body_kept:.2%} of {self.body}, boilerplate removed {self.own_removed:.2%} of {self.own}"
         )
-
-
-def squash(text: str) -> str:
-    """Letters and digits alone."""
-    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def total(scores: Iterable[Score]) -> Score:

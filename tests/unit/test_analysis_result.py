@@ -12,7 +12,7 @@ from services.openrouter.payload import WANTS
 from services.openrouter.transcript import Segment, Transcript
 from sidelinja_jobs.json_text import clean_value
 from tests.unit.analysis_support import Scripted, analysed, empty_answer, transcripts
-from tests.unit.test_analysis_fence import BOKMAAL, ENGLISH, NYNORSK
+from tests.unit.injections import IN_TALK
 
 ANY = st.text(max_size=80)
 REFERENCE = st.one_of(st.integers(-2, 40).map(lambda number: f"B{number}"), st.integers(-1, 40), ANY)
@@ -158,7 +158,7 @@ def test_names_that_nobody_said_are_told() -> None:
     assert "unverified_names" in result["quality"]["warnings"]
 
 
-@pytest.mark.parametrize("line", BOKMAAL + NYNORSK + ENGLISH)
+@pytest.mark.parametrize("line", IN_TALK)
 def test_a_line_that_speaks_to_the_model_sets_the_flag_and_changes_nothing_else(line: str) -> None:
     last = FISH.segments[-1]
     with_line = Transcript(

@@ -4,8 +4,8 @@ import pytest
 
 from services.research.cleaner import Paste as Clipboard
 from services.research.clip import make_clip, restore_lines
-from tests.unit.clip_scoring import clipboard, clips, found_fields, score, squash, total
-from tests.unit.test_research_corpus import Paste, all_pastes, visible_lines
+from tests.unit.clip_scoring import clipboard, clips, found_fields, score, total
+from tests.unit.marked_pastes import Paste, all_pastes, squash, visible_lines
 
 EVERY = pytest.mark.parametrize("paste", all_pastes(), ids=lambda paste: paste.name)
 LEAST_BODY, LEAST_REMOVED = 0.99, 0.95

@@ -12,7 +12,7 @@ from services.research.judgement import judge
 from services.research.plain_text import read_plain
 from services.research.sheet import read_sheet
 from services.research.wordings import NUMBERS, WORDINGS
-from tests.unit.test_research_corpus import all_pastes, visible_lines
+from tests.unit.marked_pastes import all_pastes, visible_lines
 
 LINES = sorted({line for paste in all_pastes() for line in visible_lines(paste.content, is_html=paste.is_html)})
 NUMBERED = [part for _, part in WORDINGS.parts() if r"\d" in part]
