@@ -262,6 +262,15 @@ def test_a_child_dies_with_its_parent(tmp_path: Path) -> None:
         wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 3)
 
 
+def test_a_child_whose_parent_died_before_it_could_ask_for_its_own_death_ends_at_once(
+    child: Callable[..., ChildProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 1)  # the child is told of a parent that is not its own
+
+    with pytest.raises(ChildDiedError, match="exited with code 0"):
+        child().call(("echo", 1))
+
+
 def test_what_a_child_has_started_dies_with_it(child: Callable[..., ChildProcess]) -> None:
     pids: list[int] = []
     process = child()

@@ -158,6 +158,22 @@ def test_a_claim_whose_answer_is_lost_costs_nothing(
     assert worker.is_alive()
 
 
+def test_a_worker_says_anew_that_it_is_idle_after_a_claim_whose_answer_was_lost(
+    database: Database, proxy: Proxy, worker_process: WorkerProcesses
+) -> None:
+    """The claim has made it busy in the database, and nothing would wake it until its next poll."""
+    environ = {"DATABASE_URL": through(proxy, database), "POLL_SECONDS": "30"}
+    worker_process.start(database, QUICK, environ=environ)
+    wait_until(lambda: database.value("select idle from worker"))
+
+    cut = proxy.cut_at_answer("precious")
+    database.enqueue(payload={"cargo": "precious"})
+    wait_until(cut.happened.is_set, what="the claim to be cut")
+    database.rows("delete from job_queue")  # as if another worker had it by now
+
+    wait_until(lambda: database.value("select idle from worker"), what="the worker to be idle again")
+
+
 STEADY = SIGNPOSTS + "def handle(job, ctx):\n    reach('working')\n    wait_for('go')\n    return job.attempt"
 
 

@@ -81,6 +81,16 @@ def test_an_old_schema_ends_with_78(database: Database, worker_process: WorkerPr
     assert "migrate" in problem(worker)
 
 
+def test_a_newer_schema_is_worked_with(database: Database, worker_process: WorkerProcesses) -> None:
+    """`migrate` runs before the workers of the release before have gone."""
+    database.rows(
+        "insert into schema_migrations (version, name) select max(version) + 1, 'next' from schema_migrations"
+    )
+    worker_process.start(database, HANDLER)
+
+    wait_for_status(database, database.enqueue(), "completed")
+
+
 def test_a_metrics_port_that_is_taken_ends_with_78(database: Database, worker_process: WorkerProcesses) -> None:
     with Proxy(database.server.host, database.server.port) as taken:
         environ = {"METRICS_PORT": str(taken.port), "METRICS_HOST": "127.0.0.1"}

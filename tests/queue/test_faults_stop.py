@@ -139,6 +139,28 @@ def test_draining_ends(database: Database, worker_process: WorkerProcesses, drai
     assert (job["status"], job["attempts"]) == ("pending", 0)
 
 
+def test_the_last_writes_of_a_job_that_is_done_are_not_broken_off(
+    database: Database, worker_process: WorkerProcesses
+) -> None:
+    """Hours of work would be done again for want of a second."""
+    handler = """
+def handle(job, ctx):
+    ctx.on_complete(lambda conn: (reach("writing"), wait_for("go")) and None)
+"""
+    worker = worker_process.start(database, SIGNPOSTS + handler)
+    job_id = database.enqueue()
+    wait_for_file(worker.log_file.parent / "writing")
+
+    worker.terminate()
+    wait_until(lambda: worker.log_events("stop requested"))
+    lease_until = database.job(job_id)["lease_until"]
+    wait_until(lambda: database.job(job_id)["lease_until"] > lease_until, what="another look of the lease thread")
+    (worker.log_file.parent / "go").touch()
+
+    assert worker.wait() == 0
+    assert database.job(job_id)["status"] == "completed"
+
+
 def test_a_burst_of_signals_stops_a_worker_once(database: Database, worker_process: WorkerProcesses) -> None:
     """Ctrl-C in a terminal and the engine's SIGTERM at once; nested signals must not deadlock the process."""
     workers = [worker_process.start(database, "def handle(job, ctx): pass") for _ in range(2)]

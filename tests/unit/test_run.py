@@ -163,6 +163,29 @@ over.set()
 print(stopped, finished)
 """
 
+# The lease of a batch ends between two of its runs, and the lease thread is dead; then comes a handler that never ends.
+BETWEEN = """
+import time
+import sidelinja_jobs.interrupt as interrupt
+from sidelinja_jobs.errors import JobStopped
+from sidelinja_jobs.run import Phase
+from tests.unit.test_run import interrupter, run
+
+interrupt.SET_UP_SECONDS = 60  # as if the second run came at once
+interrupter = interrupter()
+first, second = (run(claimed_at=time.monotonic() - 105 + 0.2) for _ in range(2))
+with interrupter.batch([first, second]):
+    interrupter.call(first, Phase.HANDLING, lambda: None)
+    while time.monotonic() < first.deadline + 0.05:
+        pass
+    end = time.monotonic() + 5
+    try:
+        interrupter.call(second, Phase.HANDLING, lambda: [None for _ in iter(lambda: time.monotonic() < end, False)])
+        print("never stopped")
+    except JobStopped as stopped:
+        print(stopped.reason)
+"""
+
 # SIGTERM and SIGINT, each in the middle of the other's handler.
 BURST = """
 import signal, sys, threading, time
@@ -208,6 +231,10 @@ def test_an_interrupt_never_comes_after_the_handler() -> None:
 
     assert stopped > 50
     assert finished > 50
+
+
+def test_a_lease_that_ends_between_two_runs_of_a_batch_stops_the_second() -> None:
+    assert outside(BETWEEN) == "lost\n"
 
 
 def test_signals_inside_the_handler_of_a_signal_do_no_harm() -> None:
