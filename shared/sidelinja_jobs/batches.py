@@ -24,17 +24,17 @@ from sidelinja_jobs.lease import LeaseThread
 from sidelinja_jobs.metrics import WorkerMetrics
 from sidelinja_jobs.models import Rules
 from sidelinja_jobs.outcomes import Completed, Outcome, Stopped
+from sidelinja_jobs.pace import Pace
 from sidelinja_jobs.run import Phase, Run
 from sidelinja_jobs.settling import LOST, Ending, settle
 from sidelinja_jobs.settling_together import Finished, complete_plain, settle_together
 
-QUICK_SECONDS = 0.05  # a job that takes longer is settled alone
 FLUSH_SECONDS = 0.25  # a finished job waits no longer for the others while they are quick
 OVERDUE_SECONDS = 0.5  # then the lease thread settles it
-AHEAD_SECONDS = 1.0  # the next batch is claimed ahead of its turn while a batch takes less
 TELLING_JOBS = 20  # from so many jobs the pace of a batch can be told
 ALLOCATIONS = 20_000  # between two looks for cycles: a batch makes thousands of objects, and hardly a cycle
-RESULT_LIMIT = 16 * 1024 * 1024  # bytes; a larger result is refused alone, db/init/0006_settle.sql
+TOO_LONG = "claimed in a batch that takes longer than a lease"
+NOT_TOGETHER = "could not settle together, trying one by one"
 Record = Callable[[Run, Ending, float], None]
 
 
@@ -44,37 +44,6 @@ def _look_seldom_for_cycles() -> None:
     gc.freeze()
     first, *others = gc.get_threshold()
     gc.set_threshold(max(first, ALLOCATIONS), *others)
-
-
-class Pace:
-    """How quick the jobs are, and what follows from it."""
-
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
-        self._seconds_per_job: float | None = None
-        self._was_quick = False
-
-    @property
-    def limit(self) -> int:
-        """Jobs to claim: no more than are expected to start within a quarter of the lease."""
-        if self._seconds_per_job is None:
-            return self._rules.batch_size
-        fitting = self._rules.beat_seconds / max(self._seconds_per_job, 1e-9)
-        return max(1, min(self._rules.batch_size, int(fitting)))
-
-    def is_ahead_worth(self, count: int) -> bool:
-        """Whether a batch of that many is over before the next one has waited long."""
-        known = self._seconds_per_job
-        return known is not None and known * count < min(AHEAD_SECONDS, self._rules.beat_seconds)
-
-    def note_job(self, seconds: float) -> bool:
-        """Whether a job that took so long may wait for others: the one before it was quick, too."""
-        is_quick = seconds < QUICK_SECONDS
-        may_wait, self._was_quick = is_quick and self._was_quick, is_quick
-        return may_wait
-
-    def note_batch(self, seconds: float, count: int) -> None:
-        self._seconds_per_job = seconds / count
 
 
 class Batches:
@@ -113,7 +82,7 @@ class Batches:
         """The batch that was claimed ahead, if any."""
         runs = self._ahead.take()
         if not runs:
-            self._collect()
+            self._flush()  # what the lease thread could not settle after the last batch was over
         return runs
 
     def work(self, runs: list[Run]) -> None:
@@ -144,28 +113,31 @@ class Batches:
 
     def close(self) -> None:
         """Puts back what was claimed ahead."""
-        self._collect()
+        self._flush()
         self._behind.shutdown()
         self._ahead.close()
         for link in (self._behind_link, self._ahead_link):
             link.close()
 
     def settle_overdue(self, conn: QueueConnection) -> None:
-        """Called by the lease thread: what waits behind a job that takes long. Writes are left to the main thread."""
+        """Called by the lease thread: what waits behind a job that takes long, as far as one statement can do it."""
         with self._lock:
             if not self._finished or time.monotonic() - self._waiting_since < OVERDUE_SECONDS:
                 return
-            taken = [each for each in self._finished if not each.outcome.writes]
-            self._finished = [each for each in self._finished if each.outcome.writes]
+            taken = [each for each in self._finished if each.is_plain]
+            self._finished = [each for each in self._finished if not each.is_plain]
         if not taken:
             return
         try:
             endings = complete_plain(conn, taken)
-        except (psycopg.Error, JobQueueError):
+        except (psycopg.Error, JobQueueError) as error:
             with self._lock:
                 self._finished += [each._replace(in_doubt=True) for each in taken]
-            raise
-        self._note(taken, endings)
+            if isinstance(error, psycopg.Error):
+                raise
+            self._log.warning(NOT_TOGETHER, error=str(error).strip())
+        else:
+            self._note(taken, endings)
 
     # ---------------------------------------------------------------- one job
 
@@ -177,7 +149,7 @@ class Batches:
         outcome = self._caller.outcome(run, self._handling)
         now = time.monotonic()
         may_wait = self.pace.note_job(now - started)
-        if isinstance(outcome, Completed) and len(bytes(outcome.result)) <= RESULT_LIMIT:
+        if isinstance(outcome, Completed):
             with self._lock:
                 if not self._finished:
                     self._waiting_since = now
@@ -200,7 +172,7 @@ class Batches:
         self._collect()
         with self._lock:
             finished, self._finished = self._finished, []
-        if behind and finished and not any(each.outcome.writes or each.in_doubt for each in finished):
+        if behind and finished and all(each.is_plain for each in finished):
             self._settling = self._behind.submit(self._settle_behind, finished)
         elif finished:
             self._settle_now(finished)
@@ -239,8 +211,9 @@ class Batches:
         """Puts back runs that were not begun, at no cost."""
         if not runs:
             return
+        why = f"worker stopped: {StopReason.SHUTDOWN.value}" if self._stopping.is_set() else TOO_LONG
         try:
-            statuses = queue.release_many(self._link.open(), runs, f"worker stopped: {StopReason.SHUTDOWN.value}")
+            statuses = queue.release_many(self._link.open(), runs, why)
         except (psycopg.Error, JobQueueError):
             self._link.tidy()
             for run in runs:
@@ -266,7 +239,7 @@ class Batches:
         try:
             endings = complete_plain(self._behind_link.open(), finished)
         except (psycopg.Error, JobQueueError, ValueError) as error:
-            self._log.warning("could not settle together, trying one by one", error=str(error).strip())
+            self._log.warning(NOT_TOGETHER, error=str(error).strip())
             self._behind_link.close()
             return [each._replace(in_doubt=True) for each in finished]
         self._note(finished, endings)

@@ -27,7 +27,12 @@ class Finished(NamedTuple):
     run: Run
     outcome: Completed
     seconds: float
-    in_doubt: bool = False  # it may have been settled already, by a statement whose answer was lost
+    in_doubt: bool = False  # a statement for many has failed: it may be settled already, or must be settled alone
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether any thread may complete it, in one statement with others."""
+        return not self.outcome.writes and not self.in_doubt
 
 
 def settle_together(link: Link, finished: Sequence[Finished], interruptible: Interruptible) -> list[Ending]:

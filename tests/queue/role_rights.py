@@ -75,7 +75,7 @@ FUNCTIONS = {
         "confirm_run", "write_checkpoint", "read_checkpoints", "drop_checkpoints", "complete_job", "complete_jobs",
         "complete_runs",
         "release_jobs", "fail_job", "postpone_job", "release_job", "release_strays", "run_outcome", "sweep_jobs",
-        "pause_job_type", "resume_job_type", "resume_own_pause",
+        "pause_job_type", "resume_own_pause",
     },
     "transcribe": {"find_show", "new_watched_files", "enqueue_watched_file"},
     "ask": {
@@ -83,7 +83,7 @@ FUNCTIONS = {
         "discard_llm_calls", "sum_llm_calls", "read_transcript",
     },
     "operate": {
-        "retry_job", "cancel_job", "pause_job_type", "resume_job_type", "sweep_jobs", "next_slot", "act_on_jobs",
+        "retry_job", "cancel_job", "pause_job_type", "resume_job_type", "sweep_jobs", "act_on_jobs",
         "change_priority", "correct_transcript", "enqueue_once", "switch_schedule",
     },
     "tokens": {"add_api_token", "revoke_api_token"},
@@ -104,8 +104,7 @@ FUNCTIONS = {
         "renew_event_epoch",
     },
     "look": {
-        "explain_job", "is_alive", "is_paused", "holds_run", "lost_lease", "queue_gauges", "retention_rules",
-        "retention_state",
+        "explain_job", "is_alive", "is_paused", "holds_run", "lost_lease", "queue_gauges", "retention_state",
     },
     "keep": {"set_job_retention", "set_retention"},
 }  # fmt: skip

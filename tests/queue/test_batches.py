@@ -1,14 +1,12 @@
 """Batches: claimed, settled and put back many at a time, and still each job stands for itself."""
 
 from collections import Counter
-from uuid import UUID
 
 import msgspec
 
 from sidelinja_jobs import queue
 from tests.databases import Database
 from tests.fault_tools import (
-    SIGNPOSTS,
     add_written,
     attempts_of,
     statuses_of,
@@ -17,59 +15,13 @@ from tests.fault_tools import (
     wait_for_status,
     written,
 )
+from tests.queue.batch_support import COMPLETED, NUMBERED, PATIENT, PLAIN, enqueue_numbers, start
 from tests.sessions import worker_session
+from tests.tcp_proxy import Proxy
 from tests.waiting import wait_until
-from tests.worker_processes import WorkerProcess, WorkerProcesses
+from tests.worker_processes import WorkerProcesses
 
 RESULT = msgspec.Raw(b'{"n":1}')
-COMPLETED = "select count(*) from job_queue where job_type = 'batch_job' and status = 'completed'"
-# Writes its number, and stops at the number that the payload names until the test says go.
-NUMBERED = (
-    SIGNPOSTS
-    + """
-def handle(job, ctx):
-    number = job.payload["number"]
-    ctx.on_complete(lambda conn: conn.execute("insert into written values (%s, %s)", (job.id, str(number))))
-    if number == job.payload.get("fails"):
-        ctx.on_complete(lambda conn: conn.execute("select 1 / 0"))
-    if number == job.payload.get("sleeps"):
-        ctx.on_complete(lambda conn: conn.execute("select pg_sleep(60)"))
-    if number == job.payload.get("waits"):
-        reach("working")
-        wait_for("go")
-    return {"number": number}
-"""
-)
-PLAIN = (
-    SIGNPOSTS
-    + """
-def handle(job, ctx):
-    if job.payload["number"] == job.payload.get("waits"):
-        reach("working")
-        wait_for("go")
-    if job.payload["number"] == job.payload.get("fails"):
-        raise ValueError("not this one")
-    return {"number": job.payload["number"]}
-"""
-)
-
-
-def enqueue_numbers(database: Database, count: int, **also: int) -> list[UUID]:
-    """Jobs that are claimed in the order of their numbers."""
-    rows = database.rows(
-        """insert into job_queue (job_type, payload, scheduled_for)
-           select 'batch_job', jsonb_build_object('number', n) || %s::jsonb,
-                  now() - interval '1 minute' + n * interval '1 ms'
-             from generate_series(0, %s - 1) as n returning id, payload""",
-        msgspec.json.encode(also).decode(),
-        count,
-    )
-    return [row["id"] for row in sorted(rows, key=lambda row: row["payload"]["number"])]
-
-
-def start(database: Database, workers: WorkerProcesses, handler: str, **rules: int) -> WorkerProcess:
-    database.add_job_type("batch_job", **{"batch_size": 20, **rules})
-    return workers.start(database, handler, job_type="batch_job")
 
 
 def test_of_many_completions_those_without_their_fence_write_nothing(database: Database) -> None:
@@ -152,8 +104,7 @@ def test_a_run_that_was_lost_while_it_waited_for_the_others_writes_nothing(
 ) -> None:
     add_written(database)
     ids = enqueue_numbers(database, 12, waits=8)
-    patient = "import sidelinja_jobs.batches as batches\nbatches.QUICK_SECONDS = batches.FLUSH_SECONDS = 60\n"
-    worker = start(database, worker_process, patient + NUMBERED, lease_seconds=60)
+    worker = start(database, worker_process, PATIENT + NUMBERED, lease_seconds=60)
     wait_for_file(worker.log_file.parent / "working")
     assert database.job(ids[5])["status"] == "running", "finished, and not settled yet: it has writes"
 
@@ -174,8 +125,7 @@ def test_a_write_that_is_broken_off_takes_nothing_from_the_others(
     """Lost in the middle of its own statement: that connection can go on with nothing."""
     add_written(database)
     ids = enqueue_numbers(database, 12, sleeps=8)
-    patient = "import sidelinja_jobs.settling_together as together\ntogether.WRITES_SECONDS = 60\n"
-    start(database, worker_process, patient + NUMBERED)
+    start(database, worker_process, PATIENT + NUMBERED)
     wait_until(lambda: database.rows("select 1 from pg_stat_activity where wait_event = 'PgSleep'"))
 
     take_away(database, ids[8])
@@ -228,6 +178,40 @@ def test_what_was_claimed_ahead_is_given_back_when_the_batch_before_takes_long(
 
     assert [(job["result"], job["attempts"]) for job in jobs] == [("other", 0)] * 5
     assert other.is_alive()
+
+
+def test_what_could_not_be_given_back_is_found_among_what_nobody_holds(
+    database: Database, worker_process: WorkerProcesses
+) -> None:
+    ids = enqueue_numbers(database, 15, waits=7)
+    with Proxy(database.server.host, database.server.port) as proxy:
+        cut = proxy.cut_at("release_jobs", answered=False)
+        environ = {"DATABASE_URL": proxy.dsn(database.dsn("worker_test")), "DB_TIMEOUT_SECONDS": "0.5"}
+        start(database, worker_process, PLAIN, environ, batch_size=5, lease_seconds=6)
+
+        wait_until(cut.happened.is_set, what="what was claimed ahead to be given back")
+        wait_until(lambda: {database.job(job_id)["status"] for job_id in ids[10:]} == {"pending"})
+
+    past = [attempt for job_id in ids[10:] for attempt in attempts_of(database, job_id)]
+    assert [(attempt["outcome"], attempt["charged"]) for attempt in past] == [("released", False)] * 5
+
+
+def test_what_a_batch_does_not_come_to_within_a_lease_is_put_back(
+    database: Database, worker_process: WorkerProcesses
+) -> None:
+    """Its first job takes longer than anything known when it was claimed: others may take the rest."""
+    ids = enqueue_numbers(database, 5)
+    slow = "import time\ndef handle(job, ctx): time.sleep(2.2 if job.payload['number'] == 0 else 0)"
+    start(database, worker_process, slow)
+
+    wait_until(lambda: database.value(COMPLETED) == 5)
+
+    assert attempts_of(database, ids[0]) == []
+    past = [attempt for job_id in ids for attempt in attempts_of(database, job_id)]
+    assert {(attempt["outcome"], attempt["charged"], attempt["error_msg"]) for attempt in past} == {
+        ("released", False, "claimed in a batch that takes longer than a lease")
+    }
+    assert len(past) == 4
 
 
 def test_sigterm_puts_back_a_batch_and_what_was_claimed_ahead_at_no_cost(

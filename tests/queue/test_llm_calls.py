@@ -20,7 +20,7 @@ def caller(database: Database) -> Caller:
     return new_caller(database)
 
 
-# ---------------------------------------------------------------- the life of a call
+# The life of a call.
 
 
 def test_a_call_is_in_the_ledger_before_and_after(database: Database, caller: Caller) -> None:
@@ -94,7 +94,7 @@ def test_money_that_is_no_money_is_refused(caller: Caller, cost: str) -> None:
         caller.reserve(1, question="another", day=Decimal("NaN"))
 
 
-# ---------------------------------------------------------------- runs that die
+# Runs that die.
 
 
 def test_an_answer_is_found_again_by_the_next_run(database: Database, caller: Caller) -> None:
@@ -192,7 +192,7 @@ def test_answers_of_no_use_are_not_found_again_but_stay_paid(database: Database,
     assert caller.reserve("0.5", job="1.1")["outcome"] == "reserved"
 
 
-# ---------------------------------------------------------------- rights
+# Rights.
 
 
 @pytest.fixture
@@ -252,6 +252,7 @@ def test_a_transcript_is_read_by_the_analysing_worker_alone(database: Database) 
     for status in ("pending", "running", "retry"):
         with refused("JQ005", f"not completed yet, it is {status}"):
             read(analyst, database.enqueue("whisper_transcribe", {"path": "b"}, status=status))
-    failed = database.enqueue("whisper_transcribe", {"path": "b"}, status="error", error_msg="no such file")
-    with refused("JQ002", "ended in error: no such file"):
-        read(analyst, failed)
+    for error_msg, told in (("no such file", "no such file"), ("x " * 245 + "sk-or-v1-0123", "x " * 245 + "…")):
+        failed = database.enqueue("whisper_transcribe", {"path": "b"}, status="error", error_msg=error_msg)
+        with refused("JQ002", f"ended in error: {told}\n"):
+            read(analyst, failed)

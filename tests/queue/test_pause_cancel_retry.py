@@ -34,7 +34,6 @@ def test_an_operators_pause_stands_until_an_operator_lifts_it(database: Database
     assert operator.execute("select pause_job_type('test_job', null, 'new disk')").fetchone() == (True,)
 
     assert not queue.pause_job_type(conn, "test_job", in_hours(1), "quota", "worker")
-    assert conn.execute("select resume_job_type('test_job')").fetchone() == {"resume_job_type": False}
     queue.sweep(conn)
 
     pause = pause_of(database)
@@ -53,15 +52,13 @@ def test_an_operators_pause_that_is_over_no_longer_stands_in_the_way(database: D
     assert pause_of(database)["pause_origin"] == "budget"
 
 
-def test_a_worker_pauses_and_resumes_its_own_type(database: Database) -> None:
+def test_a_worker_pauses_its_own_type(database: Database) -> None:
     conn = worker_session(database)
     for origin in ("worker", "budget"):
         assert queue.pause_job_type(conn, "test_job", in_hours(1), "quota used up", origin)
         pause = pause_of(database)
         assert (pause["pause_origin"], pause["pause_reason"]) == (origin, "quota used up")
         assert pause["paused_at"] < pause["paused_until"]
-        assert conn.execute("select resume_job_type('test_job')").fetchone() == {"resume_job_type": True}
-        assert pause_of(database)["paused_at"] is None
 
 
 def test_a_workers_pause_that_is_over_already_lasts_a_second(database: Database) -> None:
@@ -97,7 +94,6 @@ def test_a_worker_leaves_other_types_alone(database: Database, operator: Any) ->
 
     with refused("JQ004"):
         conn.execute("select pause_job_type('foreign_job', now() + interval '2 h')")
-    assert conn.execute("select resume_job_type('foreign_job')").fetchone() == {"resume_job_type": False}
     assert pause_of(database, "foreign_job")["pause_origin"] == "worker"
 
 

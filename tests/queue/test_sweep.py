@@ -280,3 +280,14 @@ def test_rows_that_no_worker_of_ours_would_write_do_not_stop_the_sweep(database:
 
     assert rescued == len(odd)
     assert database.value("select count(*) from job_queue where status = 'running'") == 0
+
+
+def test_a_note_that_is_too_long_to_tell_with_a_death_ends_with_a_whole_word(database: Database) -> None:
+    """Half a secret would be recognized by nobody who shows the message."""
+    note = "x " * 95 + "sk-or-v1-0123456789abcdef"
+    job_id = database.enqueue(status="running", lease_token=UUID(int=1), progress=0.5, progress_note=note)
+    expire(database, job_id)
+
+    database.rows("select sweep_jobs()")
+
+    assert f'last progress 50 % "{"x " * 95}…"' in database.job(job_id)["error_msg"]

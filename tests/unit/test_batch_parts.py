@@ -3,9 +3,9 @@
 import threading
 from typing import Any
 
-from sidelinja_jobs.batches import Pace
 from sidelinja_jobs.claiming_ahead import ClaimAhead
 from sidelinja_jobs.models import Rules
+from sidelinja_jobs.pace import Pace
 from tests.waiting import wait_until
 
 
