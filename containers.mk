@@ -71,7 +71,7 @@ add:  ## put a file into the media folder (FILE=episode.mp3, AS=2026/12.mp3 or A
 
 TO ?= backups
 backup:  ## write the database into a file while everything runs on (TO=folder; then keep it on another machine)
-	@name="jobbko-$$(date -u +%Y%m%dT%H%M%SZ)"; mkdir -p "$(TO)"; draft="$(TO)/$$name.part"; mkdir "$$draft"; \
+	@name="jobbko-$$(date -u +%Y%m%dT%H%M%SZ)"; mkdir -p "$(TO)"; draft="$(TO)/$$name.part"; umask 077; mkdir "$$draft"; \
 	  trap 'rm -rf "$$draft"' EXIT; \
 	  $(COMPOSE) exec -T db bash -c "$$(cat db/backup.sh)" backup "$$(cat db/count_rows.sql)" | \
 	    { IFS= read -r rows && echo "$$rows" >"$$draft/$$name.rows" && cat >"$$draft/$$name.dump"; } || \

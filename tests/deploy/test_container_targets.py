@@ -101,6 +101,7 @@ def test_a_backup_is_a_dump_and_its_rows(docker: Path, tmp_path: Path) -> None:
     assert dump.read_bytes() == b"PGDMP\0\xff\n"
     assert dump.with_suffix(".rows").read_text() == '{"job_queue" : 3}\n'
     assert f"backup: {dump}" in told.stdout
+    assert {path.stat().st_mode & 0o777 for path in dump.parent.iterdir()} == {0o600}, "all that is known stands in it"
     assert len(list(dump.parent.iterdir())) == 2
 
 
