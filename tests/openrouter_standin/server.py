@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socketserver
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -179,7 +180,8 @@ class _Server(ThreadingHTTPServer):
                 self._open.discard(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # a client that went away
+        if not isinstance(sys.exception(), OSError):  # that is a client that went away
+            super().handle_error(request, client_address)  # type: ignore[no-untyped-call]
 
     def close_connections(self) -> None:
         with self._lock:

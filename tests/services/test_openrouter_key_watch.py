@@ -1,6 +1,6 @@
 """The watch of the key: which pauses it makes and ends, and which it leaves alone."""
 
-import threading
+import itertools
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -151,18 +151,17 @@ def test_a_job_that_comes_without_a_key_costs_no_attempt_and_rests_its_type(
     assert database.rows("select charged from job_attempt") == [{"charged": False}]
 
 
-# ---------------------------------------------------------------- the thread
+# The thread.
 
 
 def test_it_waits_for_a_database_that_is_not_there_yet(
     database: Database, make_watch: MakeWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watch = make_watch(None)
-    real, tries = watch._pause, threading.Semaphore(0)
+    real, tries = watch._pause, itertools.count(1)
 
     def away(*arguments: Any) -> None:
-        tries.release()
-        if tries._value < 3:
+        if next(tries) < 3:
             raise psycopg.OperationalError("the database system is starting up")
         real(*arguments)
 

@@ -1,28 +1,15 @@
 """Budgets, prices and costs of asking."""
 
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from openrouter_client.metrics import ModelMetrics
-from sidelinja_jobs.errors import (
-    HandlerError,
-    PauseJobTypeError,
-    PermanentError,
-)
+from sidelinja_jobs.errors import HandlerError, PauseJobTypeError, PermanentError
 from tests.databases import Database
 from tests.openrouter_standin import StandIn, faults
-from tests.services.asking_support import Asking, each_asking, own_registry
-
-
-@pytest.fixture
-def asking(database: Database, standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
-    yield from each_asking(database, standin, monkeypatch)
-
-
-# ---------------------------------------------------------------- money
+from tests.services.asking_support import Asking, own_registry
 
 
 def test_the_jobs_budget_ends_the_job_with_the_numbers(asking: Asking, standin: StandIn) -> None:
@@ -129,6 +116,24 @@ def test_a_call_of_unknown_cost_is_told(asking: Asking, standin: StandIn) -> Non
     answer = asking.ask()
 
     assert any("1 calls without an answer may have cost up to 0.0" in warning for warning in answer.warnings)
+
+
+def test_questions_without_an_answer_are_counted_until_there_is_one(
+    asking: Asking, standin: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = own_registry(monkeypatch)
+    asking.model.metrics = ModelMetrics("google/gemini-2.5-flash", Decimal("5"))
+    seen = []
+
+    for fault in (faults.overloaded(), faults.silent(), faults.rate_limited(retry_after="9"), faults.refused(502)):
+        standin.script(fault)
+        with pytest.raises(HandlerError):
+            asking.ask()
+        seen.append(registry.get_sample_value("openrouter_unanswered_in_a_row"))
+    asking.ask()
+
+    assert seen == [1, 2, 3, 4]
+    assert registry.get_sample_value("openrouter_unanswered_in_a_row") == 0
 
 
 def test_calls_tokens_and_money_are_counted(asking: Asking, standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,29 +1,16 @@
 """The second tries of one run, at most one of each kind, and what the queue is told when they are used up."""
 
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from openrouter_client.outcomes import TooLongError, TruncatedError
-from sidelinja_jobs.errors import (
-    ComeBackLaterError,
-    HandlerError,
-    PauseJobTypeError,
-    PermanentError,
-)
-from tests.databases import Database
+from sidelinja_jobs.errors import ComeBackLaterError, HandlerError, PauseJobTypeError, PermanentError
 from tests.openrouter_standin import StandIn, faults
-from tests.services.asking_support import GOOD, Asking, each_asking
+from tests.services.asking_support import GOOD, Asking
 
-
-@pytest.fixture
-def asking(database: Database, standin: StandIn, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
-    yield from each_asking(database, standin, monkeypatch)
-
-
-# ---------------------------------------------------------------- second tries
+# Second tries.
 
 
 def test_an_answer_that_does_not_fit_is_asked_for_again_with_what_was_wrong(asking: Asking, standin: StandIn) -> None:
@@ -183,7 +170,7 @@ def test_no_ask_sends_more_than_its_few_tries(asking: Asking, standin: StandIn) 
         standin.forget_script()
 
 
-# ---------------------------------------------------------------- what the queue is told
+# What the queue is told.
 
 
 def test_no_key_rests_the_type_and_sends_nothing(asking: Asking, standin: StandIn) -> None:

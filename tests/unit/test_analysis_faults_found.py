@@ -140,21 +140,21 @@ def test_a_segment_that_begins_after_the_audio_is_refused_and_no_quote_ends_befo
 
 
 def test_bare_text_has_no_more_segments_than_others() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     transcript = from_payload(AnalyzePayload(text="a\n" * 750_000))
     make_blocks(transcript)
 
     assert len(transcript.segments) <= MOST_SEGMENTS
     assert transcript.text.count("a") == 750_000
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_one_line_without_an_end_is_divided_in_moments() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     transcript = from_payload(AnalyzePayload(text="𝒜" * 1_400_000))
 
     assert transcript.text.count("𝒜") == 1_400_000
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("word", ["Hei på deg ", "\u202eשלום ", "1,5 ", "\ufdfa", "a" + 30 * "\u0301"])
@@ -191,10 +191,10 @@ def test_an_answer_of_endless_lists_is_cut_short() -> None:
         "keywords": [f"ord {n}" for n in range(100_000)],
     }
     everything["title"] = "-" * 2_000_000
-    started = time.monotonic()
+    started = time.process_time()
     made, _ = analysed(Scripted(lambda question: empty_answer(question, **everything)), Transcript(segments))
 
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
     assert len(json.dumps(made)) < 200_000
 
 

@@ -53,11 +53,11 @@ def test_a_line_in_the_middle_of_a_long_one_is_found_wherever_it_stands() -> Non
 
 @pytest.mark.parametrize("letter", ["a", " ", "<", "ignorer ", "ikke følg "])
 def test_long_lines_take_no_time(letter: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     injection_suspected(letter * (300_000 // len(letter)))
     without_template_tokens(letter * (300_000 // len(letter)))
 
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize(

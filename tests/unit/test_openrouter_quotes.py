@@ -93,10 +93,10 @@ def test_the_named_place_comes_first_then_anywhere_unchanged() -> None:
 def test_a_long_source_is_searched_in_moments() -> None:
     source = Folded("Dette er en setning som gjentas mange ganger i teksten. " * 4000)
 
-    started = time.monotonic()
+    started = time.process_time()
     assert locate("En setning som ikke står her, og som ingen har sagt til noen.", source, near=(0, 3000)) is None
 
-    assert time.monotonic() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 def levenshtein_to_any_part(pattern: str, text: str) -> int:

@@ -199,7 +199,7 @@ def test_request_that_the_client_gave_up_is_billed(standin: StandIn, client: htt
     with pytest.raises(httpx.ReadTimeout):
         client.post("chat/completions", json=BODY | {"stream": stream}, timeout=0.2, headers=CACHED)
 
-    assert standin.billed_count == 1
+    wait_until(lambda: standin.billed_count == 1, what="the bill")
     assert ask(client, CACHED, stream=stream).headers["X-OpenRouter-Cache-Status"] == "MISS"
 
 

@@ -87,7 +87,7 @@ def test_silence_ends_a_call() -> None:
     assert (reply.verdict.kind, reply.verdict.error_class) == (Kind.RETRY, "timeout")
     assert reply.verdict.is_billed is None
     assert reply.was_sent
-    assert 0.25 < reply.seconds < 2
+    assert 0.25 < reply.seconds < 4
 
 
 def test_silence_in_the_middle_ends_a_call_too_and_leaves_no_half_answer() -> None:
@@ -110,10 +110,10 @@ def test_a_slow_drip_lives_as_long_as_it_drips() -> None:
         *(event(letter) for letter in "abc"),
         event("", "stop"),
     ]
-    reply = ask(answering(*drops, pause=0.15), read=0.5)
+    reply = ask(answering(*drops, pause=0.15), read=1.0)
 
     assert (reply.verdict.kind, reply.text) == (Kind.OK, "abc")
-    assert reply.seconds > 0.9
+    assert reply.seconds > 1.0
 
 
 def test_a_drip_without_an_end_is_ended() -> None:
@@ -124,11 +124,11 @@ def test_a_drip_without_an_end_is_ended() -> None:
             peer.send(b": OPENROUTER PROCESSING\n\n")
             time.sleep(0.05)
 
-    reply = ask(endless, read=0.5, total=0.6)
+    reply = ask(endless, read=5, total=1)
 
     assert (reply.verdict.kind, reply.verdict.error_class) == (Kind.RETRY, "timeout")
     assert "OPENROUTER_TOTAL_SECONDS" in reply.verdict.message
-    assert reply.seconds < 2
+    assert reply.seconds < 3
 
 
 def test_a_server_that_keeps_the_line_open_after_the_end_is_not_waited_for() -> None:
@@ -140,7 +140,7 @@ def test_a_server_that_keeps_the_line_open_after_the_end_is_not_waited_for() -> 
     reply = ask(script, read=3)
 
     assert (reply.verdict.kind, reply.text) == (Kind.OK, TEXT)
-    assert reply.seconds < 1
+    assert reply.seconds < 2
 
 
 def test_letters_are_whole_however_the_packets_fall() -> None:
