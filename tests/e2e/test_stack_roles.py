@@ -4,6 +4,7 @@ That each may do what it has to is shown by the other tests of this folder, in w
 """
 
 import json
+import re
 import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from tests.deploy.stack import JOB_TYPES
 from tests.e2e.running_stack import RunningStack
 from tests.queue.role_rights import (
     COLUMN,
+    FUNCTIONS,
     LIFTS,
     MAY,
     MAY_EXECUTE,
@@ -43,6 +45,8 @@ DATABASES = ("postgres", "template1")
 MISTYPED = ("42601", "42883", "42703", "42P01", "42804", "22P02")  # what is refused for that proves nothing
 WRITE_STATISTICS = "update stats.day set downloads = 0 where false"
 READ_TRANSCRIPT = "select read_transcript(gen_random_uuid())"
+# Functions of workers that are asked about no run: enqueuing is tried above, the others look at what all may see.
+OF_NOBODY = FUNCTIONS["enqueue"] | FUNCTIONS["transcribe"] | {"sweep_jobs"}
 STATS_READERS = {"worker_stats", "jobbko_admin", "jobbko_operator", "jobbko_reader"}
 
 
@@ -163,7 +167,10 @@ def rows_of(run: Run, word: str) -> str:
         insert into llm_call (id, job_id, job_type, lease_token, step, request_hash, state, model, reserved_usd,
                               response)
         values ('{run.id}', '{run.id}', '{run.job_type}', '{run.token}', 'kept', repeat('0', 64), 'sent', 'm', 0,
-                '{word}')"""
+                '{word}');
+        insert into worker (worker_id, job_type, role, version, host, pid, seen_at)
+        select '{run.worker}', name, role, '1', 'somewhere', 1, now() + interval '1 hour'
+          from job_type where name = '{run.job_type}'"""
 
 
 @pytest.fixture(scope="module")
@@ -175,10 +182,11 @@ def runs(stack: RunningStack) -> Iterator[tuple[str, list[Run]]]:
     yield word, made
     ids = ", ".join(f"'{one}'" for run in made for one in (run.id, run.finished_id))
     stack.sql(f"delete from llm_call where job_id in ({ids}); delete from job_queue where id in ({ids})")
+    stack.sql("delete from worker where worker_id like 'somebody at %'")
 
 
 def attacks(run: Run) -> list[str]:
-    """Calls of every function that takes a run, with another's."""
+    """Calls of every function that takes a run, a worker or a type, with another's."""
     named, named_in_lists = f"'{run.id}', '{run.token}'", f"array['{run.id}'::uuid], array['{run.token}'::uuid]"
     return [
         *(
@@ -208,6 +216,9 @@ def attacks(run: Run) -> list[str]:
                 f"read_transcript('{run.id}')",
                 f"claim_jobs('{run.job_type}', '{run.worker}', 100)",
                 f"register_worker('{run.worker}', '{run.job_type}', 'x', 'x', 1, null)",
+                f"beat_worker('{run.worker}')",
+                f"set_worker_idle('{run.worker}')",
+                f"unregister_worker('{run.worker}')",
                 f"pause_job_type('{run.job_type}', now() + interval '1 hour', 'x', 'worker', 'x')",
                 f"resume_own_pause('{run.job_type}', array['x'])",
                 f"cancel_job('{run.id}', 'x')",
@@ -218,6 +229,12 @@ def attacks(run: Run) -> list[str]:
         f"update job_queue set result = '{{}}' where id = '{run.finished_id}'",
         "update job_type set paused_at = null",
     ]
+
+
+def test_every_function_of_a_worker_is_tried() -> None:
+    tried = {call[1] for attack in attacks(Run("", "", "", "")) if (call := re.search(r"from (\w+)\(", attack))}
+
+    assert MAY_EXECUTE["worker_test"] - tried == OF_NOBODY
 
 
 @pytest.mark.parametrize("service", sorted(JOB_TYPES))
@@ -233,7 +250,7 @@ def test_a_worker_neither_sees_nor_changes_anothers_jobs(
                (select json_agg(to_jsonb(kept) order by job_id) from job_checkpoint as kept where job_id in ({ids})),
                (select json_agg(to_jsonb(llm_call) order by job_id, id) from llm_call where job_id in ({ids})),
                (select json_agg(to_jsonb(job_type) order by name) from job_type),
-               (select count(*) from worker where worker_id like 'somebody at %')"""
+               (select json_agg(to_jsonb(worker) order by worker_id) from worker where worker_id ~ '^somebody at')"""
     before = stack.sql(state)
     statements = [attack for run in foreign for attack in attacks(run)]
     told = ask(stack, service, statements, is_kept=True)[JOB_TYPES[service].role]["statements"]
