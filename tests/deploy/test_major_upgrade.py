@@ -113,6 +113,7 @@ def test_a_backup_of_the_stacks_version_goes_into_the_next_one(
     assert versions[0] < versions[1]
     assert json.loads(rows)["job_queue"] == 300
     assert rows in told
+    assert before.value("select epoch from event_epoch") != after.value("select epoch from event_epoch")
     found = contents(after)
     assert {line for line in found.pop("audit_entry") if "events.renew_epoch" not in line} == set(
         kept.pop("audit_entry")
