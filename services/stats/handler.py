@@ -13,6 +13,7 @@ from services.stats.closing import close_days, derive_dirty_days
 from services.stats.counting import Counting, Facts
 from services.stats.facts import measure_new_files, read_facts
 from services.stats.log_files import LogTroubleError
+from services.stats.metrics import count_lines
 from services.stats.parsing import OutOfTimeError, Parser
 from services.stats.payload import Reprocess, StatsPayload
 from services.stats.report import METHOD, RESULT_VERSION, Report
@@ -59,7 +60,9 @@ class StatsWorker:
         report = Report.restored(checkpoints[-1].data) if checkpoints else Report()
         if self._warning:
             report.warn(self._warning)
+        before = report.sums
         report, troubles, more = self._read_sources(ctx, sources, report, deadline)
+        count_lines(before, report.sums)
         measure_new_files(ctx, sources, deadline)
         if more:
             ctx.on_complete(partial(_enqueue_more, msgspec.to_builtins(job.payload)))

@@ -94,6 +94,12 @@ class Report(msgspec.Struct):
         return new
 
     @property
+    def sums(self) -> dict[str, int]:
+        """All lines, by what became of them."""
+        excluded, bad = sum(self.excluded.values()), sum(self.bad.values())
+        return {"counted": self.counted, "excluded": excluded, "late": self.late, "bad": bad}
+
+    @property
     def is_waiting(self) -> bool:
         """Whether lines may still come of a file that is being compressed."""
         return any(file.state == WAITING for file in self.unfinished)

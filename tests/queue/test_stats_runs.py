@@ -6,6 +6,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from prometheus_client import REGISTRY
 
 from services.stats import line_reader, parsing
 from services.stats.addresses import packed_address
@@ -40,6 +41,21 @@ def test_bad_lines_are_counted_by_reason_and_kept_with_their_shape(stats: Stats)
     kept = stats.database.rows("select byte_offset, reason, sample from stats.bad_line order by 1")
     assert [row["reason"] for row in kept] == ["json", "utf8", "ts", "too_long"]
     assert (kept[0]["byte_offset"], kept[0]["sample"]) == (len(line()), "aaaaa aaaa aaaa 999.9.999.9")
+
+
+def test_prometheus_is_told_what_became_of_the_lines_of_this_process(stats: Stats) -> None:
+    def told() -> dict[str, float]:
+        results = ("counted", "excluded", "late", "bad")
+        return {result: REGISTRY.get_sample_value("stats_lines_total", {"result": result}) or 0.0 for result in results}
+
+    before = told()
+    stats.write(line(), line(agent="B/1"), line(request={"method": "HEAD"}), b"plain text\n")
+    stats.run()
+    stats.run()
+
+    assert {result: told()[result] - before[result] for result in before} == {
+        "counted": 2, "excluded": 1, "late": 0, "bad": 1,
+    }  # fmt: skip
 
 
 def test_a_line_that_is_too_long_and_has_no_end_yet_is_waited_for(stats: Stats) -> None:
