@@ -222,6 +222,10 @@ class Calls:
         outcome = "cache_hit" if exchange.is_cache_hit else exchange.verdict.kind.value
         self._metrics.requests[outcome].inc()
         self._metrics.seconds.observe(reply.seconds)
+        if exchange.verdict.kind in (Kind.RETRY, Kind.COME_BACK):
+            self._metrics.unanswered.inc()
+        elif exchange.verdict.kind in ANSWERED:
+            self._metrics.unanswered.set(0)
         self._metrics.record_usage(exchange.usage)
         if exchange.is_possible_duplicate:
             self._metrics.duplicates.inc()

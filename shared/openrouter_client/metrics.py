@@ -34,6 +34,7 @@ class ModelMetrics:
         self.seconds = Histogram(
             "openrouter_request_seconds", "Time from sending to the whole answer", ["model"], buckets=SECONDS_BUCKETS
         ).labels(model)
+        self.unanswered = Gauge("openrouter_unanswered_in_a_row", "Questions since the last one that was answered")
         self.day_budget_usd = Gauge("openrouter_day_budget_usd", "What all job types may spend in a day (UTC)")
         self.day_budget_usd.set(float(day_budget_usd))
         self.key_usable = Gauge("openrouter_key_usable", "1 = the key was accepted when last looked at, 0 = it was not")

@@ -11,14 +11,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
 from tests.e2e.alert_watch import AlertWatch
-from tests.e2e.by_hand import cancel, give, insert, samples, session, started
+from tests.e2e.by_hand import cancel, insert, samples, session, started
+from tests.e2e.delivery_faults import UNWORKED, gone_receiver, late_receiver
 from tests.e2e.running_stack import RunningStack
-from tests.services.alert_receivers import SECRET, Posts
 from tests.waiting import wait_until
 
 WORKERS = ("whisper", "openrouter", "research", "stats")
 WHISPER = {"job_type": "whisper_transcribe"}
-UNWORKED = "transcribe_wisper"  # a misspelled type
 SINK = {"sink": "webhook"}
 RUNNING = "select count(*) from job_queue where status = 'running' and job_type = 'whisper_transcribe'"
 GIGABYTE = 1 << 30
@@ -156,6 +155,29 @@ def spent_budget(watch: AlertWatch, after: ExitStack) -> Iterator[None]:
 
 
 @contextmanager
+def model_away(watch: AlertWatch, after: ExitStack) -> Iterator[None]:
+    """A server of one's own at an address where nobody is."""
+    stack = watch.stack
+    usual = dict(stack.environ)
+
+    def ask_elsewhere(**environ: str) -> None:
+        stack.environ.clear()
+        stack.environ |= usual | environ
+        stack.compose("up", "--detach", "--no-deps", "--wait", "openrouter")
+
+    after.callback(cancel, stack, "openrouter_analyze")
+    ask_elsewhere(
+        OPENROUTER_BASE_URL="http://127.0.0.1:1/v1", OPENROUTER_PROFILE="generic", OPENROUTER_MODEL="none"
+    )  # fmt: skip
+    try:
+        for _ in range(6):
+            insert(stack, "openrouter_analyze", '{"text": "Ferga går ikke i dag, sier rederiet."}')
+        yield
+    finally:
+        ask_elsewhere()
+
+
+@contextmanager
 def held_row(watch: AlertWatch, after: ExitStack) -> Iterator[None]:
     """Somebody has locked a job by hand and gone to lunch: it is due, and no worker can take it."""
     stack = watch.stack
@@ -191,45 +213,6 @@ def crowded_database(watch: AlertWatch, after: ExitStack) -> Iterator[None]:
         yield
     finally:
         crowd.communicate(timeout=30)
-
-
-@contextmanager
-def late_receiver(watch: AlertWatch, after: ExitStack) -> Iterator[None]:
-    with receiver_of_events(watch, after, status=500):
-        yield
-
-
-@contextmanager
-def gone_receiver(watch: AlertWatch, after: ExitStack) -> Iterator[None]:
-    with receiver_of_events(watch, after, status=410):
-        yield
-    watch.stack.compose("run", "--rm", "-T", "jobs", "deliveries", "enable", "webhook")
-
-
-@contextmanager
-def receiver_of_events(watch: AlertWatch, after: ExitStack, status: int) -> Iterator[None]:
-    """Events go to a receiver that does not take them, and then does."""
-    stack = watch.stack
-    events = Posts(stack.host_address("egress"))
-    events.status = status
-    after.callback(events.close)
-
-    def restart_delivery() -> None:
-        stack.compose("up", "--detach", "--no-deps", "--force-recreate", "--wait", "delivery")
-        watch.wait_for_a_listener()
-
-    def forget() -> None:
-        give(stack, webhook_url="", webhook_secret="")
-        restart_delivery()
-        stack.compose("run", "--rm", "-T", "jobs", "deliveries", "forget", "webhook")
-
-    after.callback(forget)
-    give(stack, webhook_url=events.url, webhook_secret=SECRET)
-    restart_delivery()
-    insert(stack, UNWORKED, "{}")
-    cancel(stack, UNWORKED)
-    yield
-    events.status = 204
 
 
 @contextmanager
@@ -286,6 +269,7 @@ FAULTS = {
         Fault(paused_type, {"JobTypePaused": {"job_type": "research_clip"}}),
         Fault(overdue_schedule, {"ScheduleOverdue": {"schedule": "late"}}),
         Fault(spent_budget, {"DayBudgetNearlySpent": {}}),
+        Fault(model_away, {"ModelAway": {}}),
         Fault(held_row, {"DueJobsBesideIdleWorkers": WHISPER, "SnapshotHeld": {}}),
         Fault(dead_rows, {"DeadRowsPileUp": {"table": "watched_file"}}),
         Fault(crowded_database, {"ConnectionsNearlyUsedUp": {}}),

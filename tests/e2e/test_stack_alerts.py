@@ -38,7 +38,7 @@ def at_once(*names: str, is_long: bool = True) -> object:
         at_once("killed_workers"),
         at_once("dead_workers"),
         at_once("hung_engines", "paused_type", "overdue_schedule", "spent_budget"),
-        at_once("held_row", "dead_rows"),
+        at_once("held_row", "dead_rows", "model_away"),
         at_once("crowded_database"),
         at_once("late_receiver"),
         at_once("gone_receiver"),
