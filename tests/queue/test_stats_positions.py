@@ -143,6 +143,26 @@ def test_a_log_that_is_rolled_between_the_look_and_the_opening_is_not_taken_for_
     assert {name: state for name, (_, state) in stats.files().items()} == {ROLLED: "done", "access.log": "live"}
 
 
+def test_a_log_that_is_gone_between_the_look_and_the_opening_costs_the_others_nothing(
+    stats: Stats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rolled, away = stats.write(*some(5), name=ROLLED), stats.logs / "elsewhere"
+    stats.write(*some(7, 100))
+    look = parsing.find_log_files
+
+    def look_and_move(*arguments: Any) -> Any:
+        found = look(*arguments)
+        rolled.rename(away)
+        return found
+
+    monkeypatch.setattr(parsing, "find_log_files", look_and_move)
+    assert stats.run()["lines"] == 7
+    monkeypatch.setattr(parsing, "find_log_files", look)
+    away.rename(rolled)
+
+    assert (stats.run()["lines"], stats.downloads()) == (5, 12)
+
+
 def test_a_file_that_is_shorter_than_what_was_read_is_told_and_left_alone(stats: Stats) -> None:
     live = stats.write(*some(5))
     stats.run()
