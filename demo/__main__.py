@@ -44,6 +44,12 @@ def main() -> int:
     except (DemoError, EmbeddedPostgresError, JobQueueError, MigrationError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        place = error.filename2 or error.filename or "the demo's folder"
+        print(
+            f"demo: {place}: {error.strerror}. Next: room there, and your right to read and write it", file=sys.stderr
+        )
+        return 1
     except KeyboardInterrupt:
         print("\ndemo: interrupted; everything that it had started was ended", file=sys.stderr)
         return 130
@@ -76,7 +82,7 @@ def read_options() -> argparse.Namespace:
     options = parser.parse_args()
     options.mp3 = options.mp3.expanduser()
     if not options.mp3.is_file():
-        parser.error(f"no such file: {options.mp3}")
+        parser.error(f"no such file: {options.mp3}. Next: make demo MP3=path/to/episode.mp3")
     options.is_sample = options.mp3.resolve() == HERE / "sample.mp3"
     options.language = options.language or ("en" if options.is_sample else "auto")
     return options

@@ -134,6 +134,27 @@ def test_demo_fails_with_the_reason_and_the_workers_log(own_tmp: Path, tmp_path:
     assert_nothing_is_left(own_tmp)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "environ", "told"),
+    [
+        (["--mp3", "/nowhere.mp3"], {}, "no such file: /nowhere.mp3. Next: make demo MP3="),
+        (["--model", "large"], {}, "no source is known for 'large'; known are base"),
+        ([], {"XDG_CACHE_HOME": "/proc/nowhere"}, "demo: /proc/nowhere: No such file or directory. Next: room there"),
+    ],
+    ids=["file", "model", "cache"],
+)
+def test_demo_that_cannot_begin_says_why(
+    own_tmp: Path, arguments: list[str], environ: dict[str, str], told: str
+) -> None:
+    demo = start_demo(own_tmp, *arguments, **environ)
+    output, _ = demo.communicate()
+
+    assert demo.returncode in (1, 2)
+    assert told in output
+    assert "Traceback" not in output
+    assert_nothing_is_left(own_tmp)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
 def test_interrupted_demo_ends_what_it_started(own_tmp: Path, number: signal.Signals) -> None:
     with start_demo(own_tmp) as demo:
