@@ -85,6 +85,22 @@ def test_killed_job_goes_on_after_its_finished_units_with_the_same_text(whisper:
     assert result["segments"] == transcript_of(whole)["segments"]
 
 
+def test_cancelled_job_leaves_no_file_and_the_worker_takes_the_next(whisper: Whisper) -> None:
+    whisper.add("ljspeech-2min.mp3", "2026/episode.mp3")
+    whisper.add("jfk.mp3", "jfk.mp3")
+    whisper.start(UNIT_SECONDS="10")
+    job_id = whisper.enqueue("2026/episode.mp3", language="en", analyze=True)
+    whisper.wait_for_units(job_id, 1)
+
+    whisper.database.rows("select cancel_job(%s, 'no need')", job_id)
+    job = whisper.wait(job_id, "error")
+    whisper.wait(whisper.enqueue("jfk.mp3", language="en", outputs=[]))
+
+    assert (job["error_class"], job["attempts"], job["result"]) == ("cancelled", 0, None)
+    assert [file.name for file in (whisper.media / "2026").iterdir()] == ["episode.mp3"]
+    assert whisper.database.rows("select 1 from job_queue where job_type = 'openrouter_analyze'") == []
+
+
 def test_finished_units_are_not_used_for_another_file_of_that_name(whisper: Whisper) -> None:
     whisper.make_impatient()
     whisper.add("ljspeech-2min.mp3", "episode.mp3")
