@@ -61,8 +61,7 @@ def extend(
     rows = _call(
         conn,
         "extend_leases",
-        job_ids=[run.id for run in runs],
-        lease_tokens=[run.lease_token for run in runs],
+        **_keys(runs),
         progress=[fraction for fraction, _ in progress],
         notes=[None if note is None else clean_text(note, 500) for _, note in progress],
     )
@@ -166,7 +165,7 @@ def release(conn: QueueConnection, run: Held, reason: str) -> Settled:
 
 def release_strays(conn: QueueConnection, worker_id: str, held: Sequence[Held], older_than_seconds: float) -> int:
     """Puts back what a worker has claimed without knowing, its answer having been lost; returns how many."""
-    tokens = [run.lease_token for run in held]
+    tokens = _array(run.lease_token for run in held)
     rows = _call(conn, "release_strays", worker_id=worker_id, held=tokens, older_than_seconds=older_than_seconds)
     count: int = rows[0]["count"]
     return count

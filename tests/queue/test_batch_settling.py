@@ -80,8 +80,6 @@ def handle(job, ctx):
 
 def ended_jobs(worker: WorkerProcess) -> int:
     """How many jobs it says that it has ended."""
-    worker.terminate()
-    assert worker.wait() == 0
     return sum(line.get("jobs", 1) for line in worker.log_events() if line["event"] in ("job ended", "jobs ended"))
 
 
@@ -131,7 +129,8 @@ def test_what_has_writes_waits_for_the_thread_that_makes_them(
     (worker.log_file.parent / "go").touch()
     wait_until(lambda: database.value(COMPLETED) == 12)
     assert written(database) == sorted(str(number) for number in range(1, 12, 2))
-    assert ended_jobs(worker) == 12, "each is settled by one thread alone"
+    worker.terminate()
+    assert (worker.wait(), ended_jobs(worker)) == (0, 12), "each is settled by one thread alone"
 
 
 def test_what_the_lease_thread_could_not_settle_is_settled_although_the_batch_is_over(
@@ -150,8 +149,8 @@ def test_what_the_lease_thread_could_not_settle_is_settled_although_the_batch_is
     wait_until(lambda: worker.log_events("heartbeat failed"))
     blocker.rollback()
 
-    wait_until(lambda: database.value(COMPLETED) == 4)
-    assert ended_jobs(worker) == 4
+    wait_until(lambda: ended_jobs(worker) == 4, what="the worker to find out what became of them")
+    assert database.value(COMPLETED) == 4
 
 
 def test_a_heartbeat_does_not_wait_for_rows_that_are_being_settled(
@@ -205,7 +204,8 @@ def test_a_result_over_the_limit_fails_its_own_job_alone(
     assert (failed["error_class"], failed["attempts"]) == ("bad_result", 1)
     assert "result of 18180000 bytes is over the limit of 16777216 bytes" in failed["error_msg"]
     assert worker.log_events("heartbeat failed") == []
-    assert ended_jobs(worker) == 12
+    worker.terminate()
+    assert (worker.wait(), ended_jobs(worker)) == (0, 12)
 
 
 def test_a_deadlock_among_the_writes_of_a_batch_costs_no_job_an_attempt(database: Database) -> None:
