@@ -1,6 +1,7 @@
-"""Transcripts for tests of the analysis: any that can be, and long real ones."""
+"""For tests of the analysis: transcripts, any that can be and long real ones, and models that answer about them."""
 
 import functools
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -23,10 +24,36 @@ from services.openrouter.questions import make_asker
 from services.openrouter.result import build_result, check_draft
 from services.openrouter.transcript import Segment, Transcript
 
+BLOCK = re.compile(r"^(B\d+) ", re.MULTILINE)
+IN_BOKMAAL = "Denne episoden handler om været i nord og hva det gjør med menneskene som bor der hele året."
 WORDS_PER_HOUR = 11_667  # 35,000 in three hours, an episode of lively talk
 WORDS_PER_SECOND = WORDS_PER_HOUR / 3600
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00[]"), min_size=1, max_size=120)
+
+FISH = Transcript(
+    [
+        Segment("Velkommen til Fiskeprat, jeg heter Kari Nordmann og dette er episode tolv.", 0.0, 30.0, "Kari"),
+        Segment("I dag snakker vi med Ola Hansen om hvordan torsken har det i fjorden.", 30.0, 62.0, "Kari"),
+        Segment("Takk, det er hyggelig å være her, og torsken har det ikke så bra.", 62.0, 95.0, "Ola"),
+        Segment("Det må vi snakke om, for dette er viktig for hele kysten vår.", 95.0, 130.0, "Kari"),
+    ],
+    duration=135.5,
+    language="no",
+)
+GOOD: dict[str, Any] = {
+    "title": "Torsken i fjorden",
+    "summary_short": "Kari Nordmann snakker med Ola Hansen om hvordan torsken har det i fjorden.",
+    "summary_long": "Ola Hansen forteller at torsken ikke har det så bra. De snakker om hva det betyr for hele kysten.",
+    "keywords": ["torsk", "fjord"],
+    "topics": ["fiske"],
+    "chapters": [{"start_block": "B1", "title": "Velkommen"}, {"start_block": "B3", "title": "Torsken"}],
+    "people": [{"name": "Ola Hansen", "role": "fisker", "is_guest": True, "blocks": ["B2"]}],
+    "quotes": [
+        {"block": "B3", "text": "torsken har det ikke så bra"},
+        {"block": "B1", "text": "Torsken er død, alt er forbi og slutt."},
+    ],
+}  # fmt: skip
 
 
 @st.composite
@@ -122,3 +149,18 @@ def empty_answer(question: Question, **fields: Any) -> dict[str, Any]:
 def material(question: Question) -> str:
     """What stands in the fence."""
     return question.messages[1].text
+
+
+def good(question: Question) -> dict[str, Any]:
+    """A good answer about the fish."""
+    return empty_answer(question, **GOOD)
+
+
+def sensible(question: Question) -> dict[str, Any]:
+    """The first and the middle block as chapters, a quote from the first: every part has something to keep."""
+    text = material(question)
+    ids = BLOCK.findall(text) or re.findall(r"^  (B\d+): ", text, re.MULTILINE)
+    first = next((line for line in text.splitlines() if line.startswith(f"{ids[0]} ")), "") if ids else ""
+    chapters = [{"start_block": name, "title": f"Om {name}"} for name in (ids[:1] + ids[len(ids) // 2 :][:1])]
+    quotes = [{"block": ids[0], "text": first.partition(" ")[2][:60]}] if first else []
+    return empty_answer(question, summary_short=IN_BOKMAAL, summary_long=IN_BOKMAAL, chapters=chapters, quotes=quotes)

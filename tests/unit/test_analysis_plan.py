@@ -1,6 +1,5 @@
 """Three hours of Norwegian: one call where the context allows, parts that cover everything where it does not."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +10,10 @@ from openrouter_client.request import Question
 from services.openrouter.blocks import block_line, make_blocks
 from services.openrouter.transcript import Transcript
 from sidelinja_jobs import PermanentError
-from tests.unit.analysis_support import Scripted, analysed, empty_answer, episode, material
+from tests.unit.analysis_support import BLOCK, IN_BOKMAAL, Scripted, analysed, empty_answer, episode, material, sensible
 
-BLOCK = re.compile(r"^(B\d+) ", re.MULTILINE)
 IN_ENGLISH = "This episode is about the weather in the north and what it does to the people who live there."
-IN_BOKMAAL = "Denne episoden handler om været i nord og hva det gjør med menneskene som bor der hele året."
 IN_NYNORSK = "Denne episoden handlar om vêret i nord og kva det gjer med menneska som bur der heile året."
-
-
-def sensible(question: Question) -> dict[str, Any]:
-    """The first and the middle block as chapters, a quote from the first: every part has something to keep."""
-    text = material(question)
-    ids = BLOCK.findall(text) or re.findall(r"^  (B\d+): ", text, re.MULTILINE)
-    first = next((line for line in text.splitlines() if line.startswith(f"{ids[0]} ")), "") if ids else ""
-    chapters = [{"start_block": name, "title": f"Om {name}"} for name in (ids[:1] + ids[len(ids) // 2 :][:1])]
-    quotes = [{"block": ids[0], "text": first.partition(" ")[2][:60]}] if first else []
-    return empty_answer(question, summary_short=IN_BOKMAAL, summary_long=IN_BOKMAAL, chapters=chapters, quotes=quotes)
 
 
 def parts_of(model: Scripted) -> list[Question]:

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openrouter_client.request import Question
 from services.openrouter.payload import WANTS
 from services.openrouter.transcript import Segment, Transcript
 from sidelinja_jobs.json_text import clean_value
-from tests.unit.analysis_support import Scripted, analysed, empty_answer, transcripts
+from tests.unit.analysis_support import FISH, GOOD, Scripted, analysed, empty_answer, good, transcripts
 from tests.unit.injections import IN_TALK
 
 ANY = st.text(max_size=80)
@@ -38,33 +37,6 @@ ANSWERS = st.fixed_dictionaries(
         ),
     }
 )
-FISH = Transcript(
-    [
-        Segment("Velkommen til Fiskeprat, jeg heter Kari Nordmann og dette er episode tolv.", 0.0, 30.0, "Kari"),
-        Segment("I dag snakker vi med Ola Hansen om hvordan torsken har det i fjorden.", 30.0, 62.0, "Kari"),
-        Segment("Takk, det er hyggelig å være her, og torsken har det ikke så bra.", 62.0, 95.0, "Ola"),
-        Segment("Det må vi snakke om, for dette er viktig for hele kysten vår.", 95.0, 130.0, "Kari"),
-    ],
-    duration=135.5,
-    language="no",
-)
-GOOD: dict[str, Any] = {
-    "title": "Torsken i fjorden",
-    "summary_short": "Kari Nordmann snakker med Ola Hansen om hvordan torsken har det i fjorden.",
-    "summary_long": "Ola Hansen forteller at torsken ikke har det så bra. De snakker om hva det betyr for hele kysten.",
-    "keywords": ["torsk", "fjord"],
-    "topics": ["fiske"],
-    "chapters": [{"start_block": "B1", "title": "Velkommen"}, {"start_block": "B3", "title": "Torsken"}],
-    "people": [{"name": "Ola Hansen", "role": "fisker", "is_guest": True, "blocks": ["B2"]}],
-    "quotes": [
-        {"block": "B3", "text": "torsken har det ikke så bra"},
-        {"block": "B1", "text": "Torsken er død, alt er forbi og slutt."},
-    ],
-}  # fmt: skip
-
-
-def good(question: Question) -> dict[str, Any]:
-    return empty_answer(question, **GOOD)
 
 
 @settings(deadline=None)
