@@ -18,7 +18,10 @@ ARGS ?=
 .PHONY: help venv lock lock-check freeze fmt lint type imports check test test-fast test-long test-local-llm demo bench-whisper bench-stats old-caddy bench-clip bench-queue bench-claim bench-notify bench-workers bench-api soak stack-soak bench-admin-live bench-admin clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z][a-z-]*:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## *' '{printf "  %-14s %s\n", $$1, $$2}'
+	@for part in 'containers.mk the stack' 'Makefile the demo, tests, measurements'; do \
+	  echo "$${part#* }:"; \
+	  grep -hE '^[a-z][a-z-]*:.*##' "$${part%% *}" | sort | awk -F ':.*## *' '{printf "  %-16s %s\n", $$1, $$2}'; \
+	done
 
 venv: $(READY)  ## the host's environment in .venv, with the command .venv/bin/jobs
 
@@ -150,4 +153,4 @@ clean:  ## remove .venv and the tools' caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 
--include containers.mk
+include containers.mk

@@ -82,8 +82,9 @@ def test_make_without_a_target_lists_every_target_with_its_comment() -> None:
         for line in re.findall(r"^\.PHONY:(.*)$", makefile.read_text(), re.MULTILINE)
         for target in line.split()
     }
-    assert {line.split()[0] for line in shown.splitlines()} == targets
-    assert all(len(line.split()) > 1 for line in shown.splitlines())
+    listed = [line.split() for line in shown.splitlines() if line.startswith("  ")]
+    assert sorted(words[0] for words in listed) == sorted(targets)
+    assert all(len(words) > 1 for words in listed)
 
 
 @pytest.mark.parametrize("lock", ALL_LOCKS, ids=lambda lock: str(lock.relative_to(ROOT)))
