@@ -152,7 +152,7 @@ def test_an_event_that_nobody_takes_is_parked_after_its_time_and_the_next_one_go
 
     wait_until(lambda: receiver.events_of(job_id) == ["completed"], what="the next event")
     assert row["attempts"] >= 2
-    assert row["last_error"] == f"given up after {row['attempts']} tries: the receiver failed (500)"
+    assert row["last_error"] == f"given up at try {row['attempts']}: the receiver failed (500)"
 
 
 def test_a_receiver_that_asks_for_a_wait_gets_it(

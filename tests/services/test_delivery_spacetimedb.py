@@ -56,7 +56,7 @@ def test_a_reducer_that_raises_is_tried_five_times_and_holds_up_no_other_job(
 
     wait_until(lambda: str(job_id) in spacetimedb.table, what="the next event")
     assert row["attempts"] == 5
-    assert row["last_error"] == ("given up after 5 tries: the reducer raised (530: job_event: index out of range)")
+    assert row["last_error"] == ("given up at try 5: the reducer raised (530: job_event: index out of range)")
 
 
 def test_what_somebody_has_to_correct_holds_the_sink_and_gives_nothing_up(

@@ -107,7 +107,7 @@ def test_an_event_is_given_up_after_its_time_and_a_raising_reducer_after_its_tri
     late = POLICY.result(event(tries=80, age_seconds=259200.0), Tried(Verdict(Kind.RETRY, "500"), 0.1))
     raising = POLICY.result(event(tries=4), Tried(Verdict(Kind.RETRY, "530", most_tries=5), 0.1))
 
-    assert (late.outcome, late.error) == ("parked", "given up after 81 tries: 500")
+    assert (late.outcome, late.error) == ("parked", "given up at try 81: 500")
     assert raising.outcome == "parked"
 
 

@@ -39,7 +39,7 @@ class Policy:
                 return Result(event, "waiting")
             case Kind.RETRY if not self._is_given_up(event, verdict):
                 return Result(event, "failed", self._wait_seconds(event), verdict.message)
-        return Result(event, "parked", error=f"given up after {event.tries + 1} tries: {verdict.message}")
+        return Result(event, "parked", error=f"given up at try {event.tries + 1}: {verdict.message}")
 
     def pause_seconds(self, pauses_before: int) -> float:
         """How long the whole sink waits when its receiver seems to be down: doubles with each pause."""
