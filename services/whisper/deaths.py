@@ -38,7 +38,7 @@ class Deaths:
         return len(self.seen) >= MOST_DEATHS or len(self.seen) + self.vanished >= MOST_VANISHED
 
     def __str__(self) -> str:
-        lost = f"{self.vanished} runs ended with their worker" if self.vanished else ""
+        lost = f"runs that ended with their worker: {self.vanished}" if self.vanished else ""
         return "; ".join(filter(None, [*self.seen, lost]))
 
 

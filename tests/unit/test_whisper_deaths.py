@@ -15,7 +15,9 @@ def test_run_that_vanished_with_its_worker_counts_less_than_a_death() -> None:
     assert not deaths_on(begun, "other", 3, 4).is_poison
     seen = [begun[0], end_record("key", 3, death="killed"), begun[1]]
     assert not deaths_on(seen, "key", 3, 3).is_poison
-    assert deaths_on([*seen, begun[2]], "key", 3, 4).is_poison
+    ended = deaths_on([*seen, begun[2]], "key", 3, 4)
+    assert ended.is_poison
+    assert str(ended) == "killed; runs that ended with their worker: 2"
 
 
 def test_run_that_was_released_or_went_on_counts_for_nothing() -> None:
