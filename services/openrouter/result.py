@@ -14,11 +14,11 @@ from services.openrouter.blocks import Block
 from services.openrouter.chapters import FEWEST, Candidate, Chapter, make_chapters
 from services.openrouter.languages import SpokenLanguage
 from services.openrouter.names import Names, Person, names_in
-from services.openrouter.payload import WANTS, AnalyzePayload
+from services.openrouter.payload import AnalyzePayload
 from services.openrouter.quotations import Quotation, make_quotations
 from services.openrouter.show_notes import show_notes
 from services.openrouter.transcript import Transcript
-from services.openrouter.wording import WORDING
+from services.openrouter.wording import WORDING, everything_in
 
 SCHEMA_VERSION = 1
 TITLE, SHORT, LONG, KEYWORD, CHAPTER_TITLE = 120, 300, 3000, 60, 80
@@ -78,8 +78,6 @@ def build_result(
     model: str,
 ) -> Row:
     """The result, but for the files written and the time taken."""
-    wants = set(payload.wants)
-    every = wants | set(WANTS) if "shownotes" in wants else wants
     notes = show_notes(checked.head, checked.chapters, checked.people, checked.quotes, language)
     guests, hosts = [p for p in checked.people if p.is_guest], [p for p in checked.people if not p.is_guest]
     result: Row = {
@@ -90,15 +88,9 @@ def build_result(
         "guests": [_person_row(person) for person in guests],
         "hosts": [_person_row(person) for person in hosts],
         "quotes": [_quote_row(quote) for quote in checked.quotes],
-        "shownotes_md": notes if "shownotes" in wants else None,
-        "transcript": {
-            "job_id": None if payload.transcript_job_id is None else str(payload.transcript_job_id),
-            "language": spoken.language,
-            "duration_s": transcript.duration,
-            "segments": len(transcript.segments),
-            "characters": len(transcript.text),
-        },
-        "quality": _quality(draft, checked, transcript, spoken, "chapters" in every),
+        "shownotes_md": notes if "shownotes" in payload.wants else None,
+        "transcript": _transcript_row(payload, transcript, spoken),
+        "quality": _quality(draft, checked, transcript, spoken, "chapters" in everything_in(payload.wants)),
         "provenance": provenance(
             draft.answers,
             prompt_version=WORDING.fingerprint,
@@ -121,6 +113,16 @@ def _head(answer: Answer, prose: Prose) -> Row:
         "summary_long": prose.paragraphs(answer.summary_long, LONG) or None,
         "keywords": prose.lines(answer.keywords, MOST_KEYWORDS, KEYWORD),
         "topics": prose.lines(answer.topics, MOST_TOPICS, KEYWORD),
+    }
+
+
+def _transcript_row(payload: AnalyzePayload, transcript: Transcript, spoken: SpokenLanguage) -> Row:
+    return {
+        "job_id": None if payload.transcript_job_id is None else str(payload.transcript_job_id),
+        "language": spoken.language,
+        "duration_s": transcript.duration,
+        "segments": len(transcript.segments),
+        "characters": len(transcript.text),
     }
 
 

@@ -1,5 +1,6 @@
 """What is asked in each step: the sections of the prompt, and the fields of the schema."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -28,10 +29,14 @@ _FROM_SOURCE: dict[Want, Part] = {
 _CHOSEN: Part = ("chapters_from_notes", ("chapters",))
 
 
+def everything_in(wants: Iterable[Want]) -> frozenset[Want]:
+    """The wants, and all others beside show notes, which are made of them."""
+    return frozenset(WANTS) if "shownotes" in wants else frozenset(wants)
+
+
 def asked(step: Step, wants: frozenset[Want]) -> list[Part]:
-    """The sections and fields of a step's question. Show notes are made of everything, so they want everything."""
-    if "shownotes" in wants:
-        wants = frozenset(WANTS)
+    """The sections and fields of a step's question."""
+    wants = everything_in(wants)
     head = [part for want, part in _HEAD.items() if want in wants]
     from_source = [part for want, part in _FROM_SOURCE.items() if want in wants]
     chosen = [_CHOSEN] if "chapters" in wants else []
