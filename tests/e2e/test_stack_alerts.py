@@ -1,7 +1,7 @@
 """Each alert of the shipped rules in the running stack: its cause happens, it fires, somebody is told; then it is over.
 
 Waiting times, windows and limits of seconds are a two-hundredth of the shipped ones (alert_watch.py). Two alerts are
-tried in every run, all of them with `make test-long`.
+tried in every run, the others with `make test-long`.
 """
 
 import time
