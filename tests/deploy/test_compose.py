@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -12,6 +13,12 @@ from tests.deploy.stack import COMPOSE, INTERPOLATED, JOB_TYPES, ONE_SHOTS, SERV
 WORKERS = sorted(JOB_TYPES)
 EVERY = pytest.mark.parametrize("name", sorted(SERVICES))
 EVERY_WORKER = pytest.mark.parametrize("name", WORKERS)
+# Volumes that a service may write to.
+WRITES = {
+    "secrets": {"secrets"}, "db": {"pgdata"}, "model": {"models"}, "whisper": {"media", "outputs"},
+    "openrouter": {"outputs"}, "add": {"media"}, "prometheus": {"prometheus"},
+}  # fmt: skip
+VARIABLE = re.compile(r"\$\{[A-Z_]+:-([^}]*)\}")
 # The database's image starts as root to hand its folder to its user, and reaps processes itself.
 DATABASE_CAPABILITIES = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"}
 
@@ -80,6 +87,26 @@ def test_published_ports_are_on_loopback_and_have_no_way_out(name: str) -> None:
     ports = SERVICES[name].get("ports", [])
     assert all(port.startswith("127.0.0.1:${") for port in ports)
     assert bool(ports) == ("frontend" in SERVICES[name].get("networks", []))
+
+
+@EVERY
+def test_service_writes_only_what_is_its_to_write(name: str) -> None:
+    """Recordings are the transcriber's and `add`'s to write, the model is `model`'s: all else is mounted to read."""
+    written = {VARIABLE.sub(r"\1", mount["source"]) for mount in volumes(name) if not mount["read_only"]}
+
+    assert written == WRITES.get(name, set())
+
+
+def test_nothing_starts_before_what_it_needs() -> None:
+    waits = {name: SERVICES[name].get("depends_on", {}) for name in SERVICES}
+    after = {name: {other: each["condition"] for other, each in needs.items()} for name, needs in waits.items()}
+    ready = {"db": "service_healthy", "migrate": "service_completed_successfully"}
+
+    assert after.pop("db") == {"secrets": "service_completed_successfully"}
+    assert after.pop("migrate") == {"db": "service_healthy"}
+    assert after.pop("whisper") == ready | {"model": "service_completed_successfully"}
+    assert all(after.pop(name) == {} for name in ("secrets", "model", "prometheus", "jobs", "add"))
+    assert all(needs == ready for needs in after.values())
 
 
 @EVERY

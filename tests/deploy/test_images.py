@@ -70,6 +70,21 @@ def test_image_holds_only_its_own_service_and_no_leftovers(images: dict[str, str
         assert inside(images[name], "which", tool, check=False).returncode != 0
 
 
+@pytest.mark.parametrize(
+    ("name", "folders"),
+    [
+        ("admin", {"/secrets": "10001 755", "/media": "10001 755"}),
+        ("whisper", {"/media": "10001 755", "/models": "10001 755", "/outputs": "0 1777"}),
+        ("openrouter", {"/outputs": "0 1777"}),
+    ],
+)
+def test_a_new_volume_can_be_written_by_who_has_to(images: dict[str, str], name: str, folders: dict[str, str]) -> None:
+    """It takes owner and rights of the image's folder; outputs are written by whoever owns the recordings."""
+    found = inside(images[name], "stat", "--format", "%u %a", *folders).stdout.splitlines()
+
+    assert dict(zip(folders, found, strict=True)) == folders
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "whisper"])
 def test_image_does_without_what_only_whisper_needs(images: dict[str, str], name: str) -> None:
     asked = "import sys; from importlib.util import find_spec; print([n for n in sys.argv[1:] if find_spec(n)])"
