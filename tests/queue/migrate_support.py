@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -67,12 +67,14 @@ def write_files(folder: Path, *texts: str) -> Path:
     return folder
 
 
-def start(dsn: str, init: Path = INIT, **settings: str) -> "subprocess.Popen[str]":
+def start(
+    dsn: str, init: Path = INIT, program: Sequence[str] = ("-m", "sidelinja_jobs.migrate"), **settings: str
+) -> "subprocess.Popen[str]":
     """A real migrate process, without the services' job types unless SERVICES_FOLDER says so."""
     own = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT / 'shared'}:{ROOT}", "DATABASE_URL": dsn}
     environ = own | {"INIT_FOLDER": str(init), "SERVICES_FOLDER": str(init / "none")} | settings
     return subprocess.Popen(
-        [sys.executable, "-m", "sidelinja_jobs.migrate"],
+        [sys.executable, *program],
         env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 

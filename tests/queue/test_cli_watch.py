@@ -16,6 +16,7 @@ from uuid import UUID
 import pytest
 
 from demo.embedded_postgres import EmbeddedPostgres
+from sidelinja_jobs.cli import watching
 from sidelinja_jobs.cli.exits import ExitCode
 from tests.command_line import Jobs
 from tests.databases import ROOT, Database
@@ -23,6 +24,12 @@ from tests.tcp_proxy import Proxy
 from tests.waiting import wait_until
 
 COMMAND = [sys.executable, str(ROOT / "shared" / "jobs")]
+
+
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses between looks do not grow; those of processes do."""
+    monkeypatch.setattr(watching, "_LONGEST_PAUSE_SECONDS", watching._FIRST_PAUSE_SECONDS)
 
 
 @pytest.fixture
@@ -169,54 +176,54 @@ def test_lost_connection_is_made_anew(database: Database, jobs: Jobs, meanwhile:
 
 def test_ctrl_c_ends_the_watching_and_nothing_else(database: Database) -> None:
     job_id = database.enqueue()
-    watching = start_watch(database, job_id)
+    watch = start_watch(database, job_id)
 
-    watching.send_signal(signal.SIGINT)
-    _, told = watching.communicate(timeout=20)
+    watch.send_signal(signal.SIGINT)
+    _, told = watch.communicate(timeout=20)
 
-    assert watching.returncode == ExitCode.INTERRUPTED
+    assert watch.returncode == ExitCode.INTERRUPTED
     assert told == "jobs: stopped watching; the jobs go on\n"
     assert database.job(job_id)["status"] == "pending"
 
 
 def test_ctrl_c_is_prompt_even_when_the_server_hangs(database: Database) -> None:
     with Proxy(database.server.host, database.server.port) as proxy:
-        watching = start_watch(database, database.enqueue(), DATABASE_URL=proxy.dsn(database.dsn("operator")))
+        watch = start_watch(database, database.enqueue(), DATABASE_URL=proxy.dsn(database.dsn("operator")))
         proxy.freeze()
         assert proxy.holds_something.wait(20), "a look is under way, and gets no answer"
-        watching.send_signal(signal.SIGINT)
+        watch.send_signal(signal.SIGINT)
 
         started = time.monotonic()
-        _, told = watching.communicate(timeout=20)
+        _, told = watch.communicate(timeout=20)
         assert time.monotonic() - started < 3
-    assert (watching.returncode, told) == (ExitCode.INTERRUPTED, "jobs: stopped watching; the jobs go on\n")
+    assert (watch.returncode, told) == (ExitCode.INTERRUPTED, "jobs: stopped watching; the jobs go on\n")
 
 
 def test_server_that_restarts_is_waited_for(own_postgres: EmbeddedPostgres, own_database: Database) -> None:
     job_id = own_database.enqueue()
-    watching = start_watch(own_database, job_id)
+    watch = start_watch(own_database, job_id)
 
     own_postgres.restart()
     own_database.connect().execute("update job_queue set status = 'completed', completed_at = now()")
-    shown, told = watching.communicate(timeout=30)
+    shown, told = watch.communicate(timeout=30)
 
-    assert watching.returncode == 0
+    assert watch.returncode == 0
     assert "completed" in shown
     assert "trying again" in told
 
 
 def start_watch(database: Database, job_id: UUID, **variables: str) -> subprocess.Popen[str]:
     """A watch in a process of its own that has had its first look."""
-    watching = subprocess.Popen(
+    watch = subprocess.Popen(
         [*COMMAND, "watch", str(job_id)],
         env=environ(database, **variables),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert watching.stdout is not None
-    watching.stdout.readline()
-    return watching
+    assert watch.stdout is not None
+    watch.stdout.readline()
+    return watch
 
 
 def on_terminal(database: Database, *arguments: str, **variables: str) -> tuple[int, str]:

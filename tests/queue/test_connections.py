@@ -222,6 +222,7 @@ def test_sigterm_works_on_half_open_connections(
 
     assert [worker.wait(20) for worker in (busy, completing, idle)] == [0, 0, 0]
     assert time.monotonic() - started < 8
+    assert database.value("select count(*) from job_queue where attempts > 0 or status = 'error'") == 0
 
 
 def test_a_long_job_does_not_hold_up_the_servers_notifications(

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -132,31 +131,6 @@ def test_a_handler_is_stopped_before_a_lease_that_cannot_be_renewed_ends(
     assert written(own_database) == ["row"]
     assert worker.is_alive()
     assert [line["outcome"] for line in worker.log_events("job ended")] == ["lost_lease", "completed"]
-
-
-def test_a_worker_can_be_stopped_while_the_server_is_frozen(
-    own_postgres: EmbeddedPostgres, own_database: Database, worker_process: WorkerProcesses
-) -> None:
-    environ = {"DB_TIMEOUT_SECONDS": "1"}
-    busy = worker_process.start(own_database, WORKING, environ=environ)
-    job_id = own_database.enqueue()
-    wait_for_file(busy.log_file.parent / "working")
-    idle = worker_process.start(own_database, WORKING, environ=environ)
-
-    own_postgres.freeze()
-    try:
-        for worker in (busy, idle):
-            worker.terminate()
-        started = time.monotonic()
-        codes = [busy.wait(20), idle.wait(20)]
-        seconds = time.monotonic() - started
-    finally:
-        thaw(own_postgres)
-
-    assert codes == [0, 0]
-    assert seconds < 10
-    job = own_database.job(job_id)
-    assert (job["attempts"], job["result"]) == (0, None)  # put back by a release that arrived late, or by the lease
 
 
 def test_a_heartbeat_that_hangs_in_the_server_is_given_up_and_the_job_lives(

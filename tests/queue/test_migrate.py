@@ -207,15 +207,21 @@ def test_a_file_that_does_not_record_itself_is_told(fresh: Fresh, tmp_path: Path
         migrate(fresh.dsn, init)
 
 
-@pytest.mark.slow
+IMPATIENT = """
+import sidelinja_jobs.migrate
+import sidelinja_jobs.schema_history
+sidelinja_jobs.schema_history.LOCK_TIMEOUT = "1s"  # five, as delivered
+raise SystemExit(sidelinja_jobs.migrate.main())
+"""
+
+
 def test_a_file_gives_way_to_the_running_system(fresh: Fresh, tmp_path: Path) -> None:
     """It waits for a lock only so long that nobody queues up behind it, then tries again."""
     migrate(fresh.dsn, write_files(tmp_path, "create table second ();"))
     with psycopg.connect(fresh.dsn) as holder:
         holder.execute("lock table second in access share mode")
-        process = start(
-            fresh.dsn, write_files(tmp_path, "create table second ();", "alter table second add column n integer;")
-        )
+        files = write_files(tmp_path, "create table second ();", "alter table second add column n integer;")
+        process = start(fresh.dsn, files, ["-c", IMPATIENT])
         assert process.stdout is not None
         assert "migration waits for a lock" in process.stdout.readline()
     code, out, err = finish(process)
