@@ -12,6 +12,7 @@ from uuid import UUID
 
 import pytest
 
+from demo.embedded_postgres import free_port
 from tests.databases import Server, each_database
 from tests.openrouter_standin import Fault, StandIn, faults
 from tests.services.openrouter_fault_matrix import ROWS
@@ -181,6 +182,16 @@ def test_an_outage_costs_no_attempt_however_often_it_is_met(service: OpenrouterS
     seen = service.wait_until_settled(job, runs=5)[job]
 
     assert (seen.job["status"], seen.job["attempts"], len(seen.billed)) == ("completed", 0, 1)
+
+
+def test_a_server_that_is_not_there_costs_no_attempt(service: OpenrouterService) -> None:
+    service.start(OPENROUTER_BASE_URL=f"http://127.0.0.1:{free_port()}/v1")
+    job = service.enqueue("merke")
+    seen = service.wait_until_settled(job)[job]
+
+    assert (seen.job["status"], seen.job["attempts"], seen.job["postponements"]) == ("pending", 0, 1)
+    assert "cannot be reached" in seen.attempts[0]["error_msg"]
+    assert [call["state"] for call in seen.calls] == ["failed"]
 
 
 def test_jobs_that_were_sent_away_together_come_back_apart(service: OpenrouterService) -> None:
