@@ -14,10 +14,11 @@ echo "$*" >>"$0.asked"
 case "$*" in
   *"show nobody"*) echo 'no such role' >&2; exit 2 ;;
   *" show "*) echo secret ;;
+  *" give "*) cat >"$0.given" ;;
   *working_dir*) cat "$0.folders" ;;
   *"{{.State}}"*) cat "$0.states" ;;
   *" up "*" --wait"*) [[ ! -e "$0.fails" ]] ;;
-  *"ps --services"*) printf '%s\\n' admin db delivery whisper watch ;;
+  *"ps --services"*) printf '%s\\n' admin db delivery openrouter research whisper watch ;;
   *" backup "*) cat "$0.dump"; [[ ! -e "$0.fails" ]] ;;
 esac
 """
@@ -34,9 +35,11 @@ def docker(tmp_path: Path) -> Path:
     return program
 
 
-def make(docker: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def make(docker: Path, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
     environ = {"PATH": f"{docker.parent}:{os.environ['PATH']}", "HOME": str(docker.parent)}
-    return subprocess.run(["make", *arguments], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=30)
+    return subprocess.run(
+        ["make", *arguments], cwd=ROOT, env=environ, input=stdin, capture_output=True, text=True, timeout=30
+    )
 
 
 def asked(docker: Path) -> list[str]:
@@ -90,8 +93,25 @@ def test_a_role_that_is_none_is_told_and_asked_for_no_password(docker: Path) -> 
 def test_a_new_password_restarts_who_uses_it_and_runs(docker: Path, role: str, restarted: str) -> None:
     assert make(docker, "new-password", f"ROLE={role}").returncode == 0
 
-    restarts = [line.partition("--no-deps ")[2] for line in asked(docker) if " restart " in line]
-    assert restarts == ([restarted] if restarted else [])
+    assert restarts(docker) == ([restarted] if restarted else [])
+
+
+def restarts(docker: Path) -> list[str]:
+    return [line.partition("--no-deps ")[2] for line in asked(docker) if " restart " in line]
+
+
+@pytest.mark.parametrize(
+    ("words", "restarted"),
+    [(["key"], "openrouter research"), (["secret", "NAME=alert_smtp_password"], "delivery")],
+)
+def test_a_secret_goes_by_standard_input_and_restarts_who_reads_it(
+    docker: Path, words: list[str], restarted: str
+) -> None:
+    assert make(docker, *words, stdin="sk-or-v1-kept\n").returncode == 0
+
+    assert restarts(docker) == [restarted]
+    assert docker.with_suffix(".given").read_text() == "sk-or-v1-kept\n"
+    assert "kept" not in "".join(asked(docker)), "an argument is seen by everybody"
 
 
 def test_a_backup_is_a_dump_and_its_rows(docker: Path, tmp_path: Path) -> None:
