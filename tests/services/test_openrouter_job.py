@@ -198,8 +198,8 @@ def test_progress_says_the_stage(service: OpenrouterService) -> None:
     job_id = service.enqueue("sakte")
 
     try:
-        note = wait_until(lambda: service.database.job(job_id)["progress_note"], 15, what="a progress note")
-        assert "asking about the whole transcript" in note
+        stage = "asking about the whole transcript, 6 blocks in one call"
+        wait_until(lambda: service.database.job(job_id)["progress_note"] == stage, 15, what="the stage of the model")
     finally:
         goes_on.set()
     assert service.wait_until_settled(job_id)[job_id].job["status"] == "completed"

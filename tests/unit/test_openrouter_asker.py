@@ -1,5 +1,6 @@
 """The questions of a job: always the same bytes, and no more material than the context has room for."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,8 @@ PROMPT = """## system
 Write in English about what stands between {opening} and {closing}.
 ## task:part
 The text ends here.
+## task:whole
+All texts end here.
 ## field:summary
 - `summary`: one sentence.
 ## language_again
@@ -84,6 +87,16 @@ def test_a_context_that_is_too_small_is_told_with_what_to_do(wording: Wording) -
     assert "OPENROUTER_CONTEXT_TOKENS" in str(caught.value)
     with pytest.raises(PermanentError, match="at least 9000"):
         asker_of(wording, 10_000).require_room("part", least=9000)
+
+
+def test_room_is_required_of_each_step(wording: Wording) -> None:
+    asker = asker_of(wording, 3000)
+    long = replace(asker.tasks["part"], preface=("Known: " + "x" * 2000,))
+    asker = replace(asker, tasks={"part": asker.tasks["part"], "whole": long})
+
+    asker.require_room("part")
+    with pytest.raises(PermanentError, match="leaves 0 for"):
+        asker.require_room("part", "whole")
 
 
 @pytest.mark.parametrize(

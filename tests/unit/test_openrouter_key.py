@@ -1,13 +1,17 @@
 """The key goes out in one header and comes back in nothing; what the server says of it."""
 
+from datetime import UTC, datetime
+
 import pytest
 
+from openrouter_client.key_state import key_state_of
 from openrouter_client.profile import ProfileKind, Secret
 from openrouter_client.settings import ClientSettings
 from openrouter_client.transport import Client
 from openrouter_client.verdicts import Kind
 from sidelinja_jobs import load_settings
 from tests.unit.openrouter_clients import KEY, answering, ask, profile_of, request_of, serving
+from tests.unit.openrouter_shapes import HOUR
 from tests.unit.scripted_server import WHOLE, event, http, stream_head
 
 
@@ -76,13 +80,16 @@ def test_the_key_can_be_asked_about() -> None:
     assert (str(state.limit_remaining), str(state.usage_daily), state.is_free_tier) == ("0.25", "1.75", True)
 
 
-def test_a_spent_key_rests_until_its_reset() -> None:
-    with serving(answering(http(200, {"data": {"limit_remaining": 0, "limit_reset": "daily"}}))) as (client, _server):
-        state = client.key_state()
+@pytest.mark.parametrize(
+    ("period", "remaining", "seconds"),
+    [("daily", 0, 8 * HOUR), ("daily", -0.25, 8 * HOUR), ("monthly", 0, 24 * HOUR), (None, 0, HOUR)],
+)
+def test_a_spent_key_rests_until_its_reset_a_day_at_most(period: str | None, remaining: float, seconds: float) -> None:
+    evening = datetime(2026, 11, 12, 16, tzinfo=UTC)
+    state = key_state_of({"limit_remaining": remaining, "limit_reset": period}, evening)
 
     assert (state.verdict.kind, state.verdict.error_class) == (Kind.PAUSE, "credits")
-    assert state.resets_at is not None
-    assert 0 < (state.verdict.wait_seconds or 0) <= 86_400
+    assert state.verdict.wait_seconds == seconds
 
 
 @pytest.mark.parametrize(

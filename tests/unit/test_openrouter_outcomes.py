@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -113,6 +114,7 @@ def test_the_message_names_the_provider_and_the_next_step() -> None:
     error = raised(Kind.RETRY, provider="Google", advice="look there")
 
     assert str(error) == "it failed (provider Google). Next: look there"
+    assert str(raised(Kind.RETRY, provider="it")) == "it failed", "not named twice"
 
 
 def test_no_key_pauses_and_names_the_setting() -> None:
@@ -125,8 +127,8 @@ def test_no_key_pauses_and_names_the_setting() -> None:
 # Budgets.
 
 
-def refused(outcome: str, *, spent: str = "4.9", flying: str = "0", budget: str = "5") -> HandlerError:
-    told = Reservation(None, outcome, Decimal(spent), Decimal(flying), Decimal(budget))
+def refused(outcome: str, *, spent: str = "4.9", flying: str = "0", budget: str = "5", **more: Any) -> HandlerError:
+    told = Reservation(None, outcome, Decimal(spent), Decimal(flying), Decimal(budget), **more)
     return budget_error(told, Decimal("0.315"), "a/model", now=NOW)
 
 
@@ -150,6 +152,9 @@ def test_a_spent_day_rests_the_type_until_midnight_utc(outcome: str, setting: st
     assert (error.origin, error.until) == ("budget", datetime(2026, 3, 15, tzinfo=UTC))
     assert setting in str(error)
     assert "but for 0.1 USD" in str(error)
+    ahead = refused(outcome, day_ends=NOW + timedelta(days=2))
+    assert isinstance(ahead, PauseJobTypeError)
+    assert ahead.until == NOW + timedelta(days=2), "the database's clock decides"
 
 
 def test_money_held_by_calls_under_way_is_waited_for_at_no_cost() -> None:
@@ -157,6 +162,7 @@ def test_money_held_by_calls_under_way_is_waited_for_at_no_cost() -> None:
 
     assert isinstance(error, ComeBackLaterError)
     assert 60 <= seconds_until(error) <= 72
+    assert seconds_until(refused("in_flight", postponements=15)) > 1000, "longer, the oftener it has come back"
 
 
 def test_midnight_is_utcs_wherever_the_clock_stands() -> None:

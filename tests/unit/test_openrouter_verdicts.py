@@ -217,6 +217,15 @@ def test_what_the_insurance_covers_is_not_billed() -> None:
     assert judge(200, answer("half", "length")).is_billed is True
 
 
+@pytest.mark.parametrize(
+    ("status", "is_billed"),
+    [(code, None) for code in (408, 499, 500, 504, 524)]
+    + [(code, False) for code in (400, 401, 402, 429, 502, 503, 529)],
+)
+def test_a_failure_may_have_been_billed_where_the_model_had_begun(status: int, is_billed: bool | None) -> None:
+    assert judge(status, failure(status)).is_billed is is_billed
+
+
 def test_a_refusal_is_final() -> None:
     body = answer(None)
     body["choices"][0]["message"]["refusal"] = "I'm sorry, I can't help with that."
