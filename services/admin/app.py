@@ -49,6 +49,7 @@ from services.admin.database import Database
 from services.admin.errors import HANDLERS, Edge
 from services.admin.headers import FixedHeaders
 from services.admin.live import LiveFeed
+from services.admin.metrics import CountRequests
 from services.admin.pages import (
     audit,
     enqueue,
@@ -98,11 +99,13 @@ def create_app(settings: AdminSettings, database: Database, *, is_open: bool = F
             with contextlib.suppress(asyncio.CancelledError):
                 await counting
 
+    routes = all_routes()
     app = Starlette(
-        routes=all_routes(),
+        routes=routes,
         lifespan=lifespan,
         exception_handlers=HANDLERS,
         middleware=[
+            Middleware(CountRequests, routes=routes),
             Middleware(FixedHeaders, settings=settings),
             Middleware(Edge),
             Middleware(Guard, settings=settings),

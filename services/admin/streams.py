@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from services.admin.access.guard import is_still_allowed
 from services.admin.database import TROUBLE
 from services.admin.live import LiveFeed
+from services.admin.metrics import STREAMS
 from sidelinja_jobs.log import get_logger
 
 log = get_logger()
@@ -44,6 +45,10 @@ class EventStream(Response):
         self._request, self._feed, self._after = request, feed, after
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with STREAMS.track_inprogress():
+            await self._stream(receive, send)
+
+    async def _stream(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
         telling = asyncio.create_task(self._tell(send))
         leaving = asyncio.create_task(_disconnected(receive))

@@ -19,6 +19,7 @@ from services.admin.api.problems import ProblemError
 from services.admin.api.shapes import CURSOR_PATTERN, EventsAfter
 from services.admin.api.watch import Watch
 from services.admin.database import TROUBLE
+from services.admin.metrics import STREAMS
 
 SEND_SECONDS = 10.0
 TOKEN_SECONDS = 30.0  # between looks whether the token of a stream still holds
@@ -55,7 +56,7 @@ class _EventStream(StreamingResponse):
             async with asyncio.timeout(SEND_SECONDS):
                 await send(message)
 
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError), STREAMS.track_inprogress():
             await super().__call__(scope, receive, send_in_time)
 
 
