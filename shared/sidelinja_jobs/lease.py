@@ -220,7 +220,11 @@ class LeaseThread:
         now = time.monotonic()
         beat = self._rules.beat_seconds
         # What is just being settled is left to that statement, which locks many rows; one that settles long is not.
-        runs = [run for run in self._runs if run.phase is not Phase.SETTLING or now - run.phase_since >= beat]
+        runs = [
+            run
+            for run in self._runs
+            if not run.is_locked and (run.phase is not Phase.SETTLING or now - run.phase_since >= beat)
+        ]
         if not any(
             run.sent_at < self._ask_since or now - run.sent_at >= (min(1.0, beat) if run.has_progress else beat)
             for run in runs

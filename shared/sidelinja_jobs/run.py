@@ -32,6 +32,7 @@ class Run:
     pressed_at: float | None = None  # since when the handler is being interrupted
     press_again_at = 0.0
     is_hurried = False  # the worker was asked to stop
+    is_locked = False  # its row, by an open transaction of the main thread: nobody takes it, and a heartbeat would wait
     interrupt_again_at = 0.0
     _progress: tuple[float | None, str | None] = (None, None)
 

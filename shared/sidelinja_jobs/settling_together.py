@@ -71,9 +71,13 @@ def _settle_some(link: Link, finished: Sequence[Finished], interruptible: Interr
         # Apart from those with writes: each transaction locks its rows in the order of their ids.
         if plain := [each for each in finished if not each.outcome.writes]:
             return dict(zip((each.run for each in plain), complete_plain(conn, plain), strict=True))
-        with conn.transaction():
-            written, others = _write_some(conn, sorted(finished, key=_place), interruptible)
-            endings = dict(zip((each.run for each in written), complete_plain(conn, written), strict=True))
+        try:
+            with conn.transaction():
+                written, others = _write_some(conn, sorted(finished, key=_place), interruptible)
+                endings = dict(zip((each.run for each in written), complete_plain(conn, written), strict=True))
+        finally:
+            for each in finished:
+                each.run.is_locked = False
     return endings | {run: _settle_alone(link, run, outcome, interruptible) for run, outcome in others.items()}
 
 
@@ -108,6 +112,7 @@ def _write_some(
 def _write_one(conn: QueueConnection, each: Finished, interruptible: Interruptible) -> None:
     with conn.deadline(None):
         interruptible(each.run, Phase.COMPLETING, lambda: write_all(conn, each.outcome.writes))
+    each.run.is_locked = True
     queue.confirm(conn, each.run)  # locks the row: what was written stands or falls with the completion below
 
 

@@ -22,7 +22,7 @@ from sidelinja_jobs.settling import COMPLETED as ENDED_WELL
 from sidelinja_jobs.settling_together import Finished, settle_together
 from tests.databases import Database
 from tests.fault_tools import add_written, attempts_of, wait_for_file, wait_for_status, written
-from tests.queue.batch_support import COMPLETED, PATIENT, enqueue_numbers, start
+from tests.queue.batch_support import COMPLETED, PATIENT, PLAIN, enqueue_numbers, start
 from tests.sessions import worker_session
 from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcess, WorkerProcesses
@@ -55,6 +55,8 @@ def handle(job, ctx):
         wait_for("go")
 """
 )
+# Each job is settled before the next one begins.
+HASTY = PLAIN + "import sidelinja_jobs.pace as pace\npace.QUICK_SECONDS = 0\n"
 # The last job is still at its write when that of the one before is made.
 LINGERING = (
     PATIENT
@@ -153,11 +155,11 @@ def test_what_the_lease_thread_could_not_settle_is_settled_although_the_batch_is
     assert database.value(COMPLETED) == 4
 
 
-def test_a_heartbeat_does_not_wait_for_rows_that_are_being_settled(
+def test_a_write_that_takes_longer_than_the_lease_costs_its_batch_nothing(
     database: Database, worker_process: WorkerProcesses
 ) -> None:
-    """Behind one that is locked until the batch's commit, the leases of all others would run out."""
-    worker = start(database, worker_process, LINGERING, lease_seconds=40)
+    """Behind a row that is locked until the batch's commit, a heartbeat would wait, and all leases run out."""
+    worker = start(database, worker_process, LINGERING, lease_seconds=3)
     wait_until(worker.health_file.exists, what="the lease thread to listen: all that it holds then gets a heartbeat")
     database.rows(
         """insert into job_queue (id, job_type, payload)
@@ -165,13 +167,34 @@ def test_a_heartbeat_does_not_wait_for_rows_that_are_being_settled(
              from generate_series(0, 2) as n"""
     )
     wait_for_file(worker.log_file.parent / "writing")
+    first = database.job(UUID(int=1))["lease_until"]
 
-    wait_until(lambda: database.job(UUID(int=2))["progress"] == 0.5, 5, what="a heartbeat with its progress")
+    wait_until(lambda: database.value("select clock_timestamp() > %s + interval '1 s'", first), what="the lease to end")
 
-    assert database.value(COMPLETED) == 1, "the first one never waits for others"
+    assert database.job(UUID(int=2))["progress"] == 0.5
     (worker.log_file.parent / "go").touch()
     wait_until(lambda: database.value(COMPLETED) == 3)
+    assert database.rows("select outcome from job_attempt") == []
     assert worker.log_events("heartbeat failed") == []
+
+
+def test_a_heartbeat_does_not_wait_for_what_is_just_being_settled(
+    database: Database, worker_process: WorkerProcesses
+) -> None:
+    ids = enqueue_numbers(database, 4, waits=2)
+    worker = start(database, worker_process, HASTY, lease_seconds=40)
+    wait_for_file(worker.log_file.parent / "working")
+    blocker = database.connect(autocommit=False)
+    blocker.execute("select from job_queue where id = %s for update", (ids[2],))
+    (worker.log_file.parent / "go").touch()
+    wait_until(lambda: database.rows("select 1 from pg_stat_activity where wait_event_type = 'Lock'"))
+    before = database.job(ids[3])["lease_until"]
+
+    database.rows("select pg_notify('job_cancel', worker_id) from worker")  # after which all are asked for
+
+    wait_until(lambda: database.job(ids[3])["lease_until"] > before, 5, what="a heartbeat of the job that waits")
+    blocker.rollback()
+    wait_until(lambda: database.value(COMPLETED) == 4)
 
 
 def test_a_result_over_the_limit_is_refused_with_all_that_come_with_it(database: Database) -> None:
