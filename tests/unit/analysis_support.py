@@ -3,6 +3,7 @@
 import functools
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,13 +90,25 @@ def sentences(samples: Path, name: str, *, hours: float) -> list[Segment]:
     return segments
 
 
+ANSWER = Answer(
+    data={}, text="", generation_id=None, model="test/model", provider="Test", usage=Usage(100, 10),
+    cost_usd=Decimal("0.001"), cost_source="provider", finish_reason="stop", is_reused=False, is_cache_hit=False,
+    is_possible_duplicate=False, is_repaired=False,
+)  # fmt: skip
+
+
 class Scripted:
-    """A model that says what a function says, held to a question's form as the real one is, on paper."""
+    """A model that says what a function says, held to a question's form as the real one is, on paper.
+
+    `answer` are other fields of its answers.
+    """
 
     is_usable = True
 
-    def __init__(self, say: Callable[[Question], dict[str, Any]], *, context_tokens: int = 1_000_000) -> None:
-        self._say, self.context_tokens = say, context_tokens
+    def __init__(
+        self, say: Callable[[Question], dict[str, Any]], *, context_tokens: int = 1_000_000, **answer: Any
+    ) -> None:
+        self._say, self.context_tokens, self._answer = say, context_tokens, answer
         self.questions: list[Question] = []
 
     def ask(self, question: Question, job: object, ctx: object, *, check: Check, **_: Any) -> Answer:
@@ -103,11 +116,7 @@ class Scripted:
         data = self._say(question)
         problems = check(data)
         assert not problems, problems
-        return Answer(
-            data=data, text="", generation_id=f"gen-{len(self.questions)}", model="test/model", provider="Test",
-            usage=Usage(100, 10), cost_usd=Decimal("0.001"), cost_source="provider", finish_reason="stop",
-            is_reused=False, is_cache_hit=False, is_possible_duplicate=False, is_repaired=False,
-        )  # fmt: skip
+        return replace(ANSWER, data=data, generation_id=f"gen-{len(self.questions)}", **self._answer)
 
 
 class Silent:

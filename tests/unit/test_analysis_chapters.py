@@ -71,6 +71,7 @@ def test_good_ones_are_taken_as_they_are() -> None:
         ([("B1", "a"), ("B20", "b"), ("B40", "c")], "ab", {"too_late": 1}),
         ([("B20", "a")], "", {"alone": 1}),
         ([(f"B{number}", "x") for number in range(1, 40, 3)], "x" * 5, {"too_many": 8}),
+        ([("B1", "a"), ("B9", "b"), ("B12", "c"), ("B20", "d"), ("B28", "e"), ("B36", "f")], "abdef", {"too_many": 1}),
     ],
 )
 def test_bad_ones_are_dropped_by_reason(proposed: list[tuple[object, str]], kept: str, reasons: dict[str, int]) -> None:

@@ -46,7 +46,7 @@ def test_a_name_that_was_said_is_found_where_it_was(name: str, mentions: list[in
 
 @pytest.mark.parametrize(
     "name",
-    ["Kari Nordmann", "Fredrik Solbakken", "Bjordal Fredrik", "Ola", "Jonas Gahr Støre", "", "…", "a", "42"],
+    ["Kari Nordmann", "Fredrik Solbakken", "Bjordal Fredrik", "Ola", "Jonas Gahr Støre", "", "…", "a", "I", "42"],
 )
 def test_a_name_that_was_not_said_in_full_is_dropped(name: str) -> None:
     found, dropped = people(name)
@@ -65,6 +65,29 @@ def test_known_names_count_and_decide_the_spelling_and_who_is_host() -> None:
         ("Fredric Holen Bjørdal", True, True),
     ]
     assert dropped == {"twice": 1}
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "is_alike"),
+    [
+        ("Kari", "Kaja", False),
+        ("Bjordal", "Bjørdal", True),
+        ("Bjordal", "Bjørndal", False),
+        ("Haukelidalsbakken", "Haugelidalsbaken", True),
+        ("Haukelidalsbakkensmoen", "Haugelidalsbakensmoen", True),
+        ("Haukelidalsbakkensmoen", "Haugelidolsbakensmøen", False),  # four letters
+    ],
+)
+def test_a_recognizer_may_miss_a_letter_in_five_three_at_most(said: str, name: str, is_alike: bool) -> None:
+    spoken = Transcript([Segment(f"Her er {said}.", None, None)])
+
+    assert Names(spoken, Hints()).mentions(name) == ([0] if is_alike else [])
+
+
+def test_a_first_name_is_known_where_one_alone_bears_it() -> None:
+    two = Hints(hosts=("Kari Nordmann",), guests=("Kari Hansen",))
+
+    assert [person.name for person in people("Kari", hints=two)[0]] == ["Kari"]
 
 
 @settings(deadline=None)

@@ -104,6 +104,27 @@ def test_a_tiny_context_is_refused_before_anything_is_asked(samples: Path) -> No
     assert model.questions == []
 
 
+def test_notes_that_no_two_of_fit_are_not_put_together_for_ever(samples: Path) -> None:
+    """Letters of four bytes are more tokens than the words that the least room is counted in."""
+    chapters = [{"start_block": "B1", "title": "🧀" * 80}] * 12
+    note = {"summary": "🧀" * 500, "topics": ["🧀" * 60] * 6, "chapters": chapters}
+    model = Scripted(lambda question: empty_answer(question, **note), context_tokens=5200)
+
+    with pytest.raises(PermanentError, match="cannot hold the notes on two parts") as caught:
+        analysed(model, episode(samples, "nb", hours=1))
+
+    assert caught.value.error_class == "config"
+
+
+def test_a_context_too_small_for_notes_is_refused_only_where_notes_are_needed(samples: Path) -> None:
+    transcript = episode(samples, "nb", hours=1)
+    with pytest.raises(PermanentError, match="at least 1700 are needed"):
+        analysed(Scripted(sensible, context_tokens=4800), transcript)
+
+    result, _ = analysed(Scripted(sensible, context_tokens=4800), transcript, wants=("quotes",))
+    assert len(result["quotes"]) == 8
+
+
 @pytest.mark.parametrize(("name", "right", "wrong"), [("nb", IN_BOKMAAL, IN_NYNORSK), ("nn", IN_NYNORSK, IN_BOKMAAL)])
 @pytest.mark.parametrize("context_tokens", [1_000_000, 8192])
 def test_an_answer_that_drifts_is_asked_for_once_more(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.openrouter.payload import WANTS
+from services.openrouter.payload import WANTS, Hints
 from services.openrouter.transcript import Segment, Transcript
 from sidelinja_jobs.json_text import clean_value
 from tests.unit.analysis_support import FISH, GOOD, Scripted, analysed, empty_answer, good, transcripts
@@ -128,6 +128,42 @@ def test_names_that_nobody_said_are_told() -> None:
 
     assert result["quality"]["unverified_names"] == ["Jonas Gahr Støre"]
     assert "unverified_names" in result["quality"]["warnings"]
+
+
+def test_a_show_is_no_name_that_somebody_had_to_say() -> None:
+    said = {
+        **GOOD,
+        "summary_long": "Dette er en ny episode av Fredagens Torskeprat, og den handler om torsken i fjorden.",
+    }
+    model = Scripted(lambda question: empty_answer(question, **said))
+
+    assert analysed(model, FISH)[0]["quality"]["unverified_names"] == ["Fredagens Torskeprat"]
+    known, _ = analysed(model, FISH, hints=Hints(show_title="Fredagens Torskeprat"))
+    assert known["quality"]["unverified_names"] == []
+
+
+@pytest.mark.parametrize(
+    ("transcript", "answer", "warnings"),
+    [
+        ({"is_trial": True}, {}, ["trial_transcript"]),
+        ({"segments": [Segment(one.text, None, None) for one in FISH.segments], "duration": None}, {}, ["no_times"]),
+        ({"segments": FISH.segments[:2], "duration": 62.0}, {}, ["few_chapters"]),
+        (
+            {},
+            {"is_possible_duplicate": True, "warnings": ("may be paid twice",)},
+            ["possible_duplicate", "may be paid twice"],
+        ),
+        ({}, {"warnings": ("the cost is an estimate", "the cost is an estimate")}, ["the cost is an estimate"]),
+    ],
+)
+def test_what_a_reader_should_know_is_a_warning(
+    transcript: dict[str, Any], answer: dict[str, Any], warnings: list[str]
+) -> None:
+    whole = {"segments": FISH.segments, "duration": FISH.duration, "language": "no"} | transcript
+
+    result, _ = analysed(Scripted(good, **answer), Transcript(**whole))
+
+    assert result["quality"]["warnings"] == warnings
 
 
 @pytest.mark.parametrize("line", IN_TALK)

@@ -81,6 +81,16 @@ def test_claim_without_its_quote_is_kept_apart(quote: str, paragraph: str) -> No
     assert looked.counts == {"quote_not_found": 1}
 
 
+def test_short_quote_must_stand_once_in_its_paragraph() -> None:
+    text = "Pris: 200 kr\n\nFør 200 kr, nå 200 kr\n\nIngen pris"
+
+    assert [row["start"] for row in grounder(text).claims([claim("200 kr", "P1")])] == [6]
+    for paragraph in ("P2", "P3"):
+        looked = grounder(text)
+        assert looked.claims([claim("200 kr", paragraph)]) == []
+        assert looked.counts == {"quote_not_found": 1}
+
+
 def fact(value: str | int | float, quote: str, **fields: Any) -> FactAnswer:
     return FactAnswer("ryddingen", "kostet", value, fields.pop("paragraph", "P4"), quote, **fields)
 
