@@ -103,7 +103,7 @@ class Scripted:
     `answer` are other fields of its answers.
     """
 
-    is_usable = True
+    is_usable, metrics = True, None
 
     def __init__(
         self, say: Callable[[Question], dict[str, Any]], *, context_tokens: int = 1_000_000, **answer: Any

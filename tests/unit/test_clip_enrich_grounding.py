@@ -18,7 +18,7 @@ from services.research.descriptions import (
     HeadingAnswer,
     QuoteAnswer,
 )
-from services.research.grounding import Grounder
+from services.research.grounding import LONGEST_QUOTE, MOST_ROWS, MOST_SPANS, MOST_UNGROUNDED, Grounder
 from services.research.paragraphs import MOST_LETTERS, divide, find_paragraph, number_paragraphs
 from services.research.questions import HEAD, WORDING, make_asker
 
@@ -89,6 +89,36 @@ def test_short_quote_must_stand_once_in_its_paragraph() -> None:
         looked = grounder(text)
         assert looked.claims([claim("200 kr", paragraph)]) == []
         assert looked.counts == {"quote_not_found": 1}
+
+
+def test_quote_over_its_length_is_kept_apart_and_cut() -> None:
+    text = "Det er mange båter på kysten vår i dag. " * 30
+    looked = grounder(text.strip())
+
+    assert looked.claims([claim(text[: LONGEST_QUOTE + 40])]) == []
+    assert [(row["reason"], len(row["quote"])) for row in looked.ungrounded] == [("quote_too_long", LONGEST_QUOTE)]
+
+
+def test_names_are_found_with_a_genitive_and_in_so_many_places() -> None:
+    text = "Bodøs havn og Bodø by, men ikke Bodøværing. " + "Bodø. " * MOST_SPANS
+    (row,) = grounder(text.strip()).entities([EntityAnswer("Bodø", "place")])
+
+    places = [text[span["start"] - 1 :][: span["end"] - span["start"] + 3].strip() for span in row["spans"][:3]]
+    assert len(row["spans"]) == MOST_SPANS
+    assert text[row["spans"][0]["start"] :].startswith("Bodøs")
+    assert not any(place.startswith("Bodøv") for place in places)
+
+
+def test_lists_without_an_end_are_cut_and_still_counted() -> None:
+    looked = grounder()
+    invented = [EntityAnswer(f"Oppdikta {n}") for n in range(MOST_UNGROUNDED + 50)]
+    headings = [HeadingAnswer("P1", "Båten"), HeadingAnswer("P1", "En annen"), HeadingAnswer("P2", "Rederiet")]
+
+    assert looked.entities(invented) == []
+    assert (len(looked.ungrounded), looked.counts["not_in_text"]) == (MOST_UNGROUNDED, MOST_UNGROUNDED + 50)
+    assert [row["title"] for row in looked.headings(headings)] == ["Båten", "Rederiet"], "one to a paragraph"
+    many = grounder(" ".join(f"Ord{n}a" for n in range(300)))
+    assert len(many.entities(EntityAnswer(f"Ord{n}a") for n in range(300))) == MOST_ROWS["entity"]
 
 
 def fact(value: str | int | float, quote: str, **fields: Any) -> FactAnswer:

@@ -19,7 +19,7 @@ from services.research.grounding import Grounder
 from services.research.handler import Researcher
 from services.research.paragraphs import number_paragraphs
 from services.research.paste import Clip, Paste
-from services.research.payload import ClipPayload
+from services.research.payload import MOST_HTML_BYTES, MOST_TEXT_BYTES, ClipPayload
 from services.research.questions import HEAD
 from services.research.settings import ResearchSettings
 from sidelinja_jobs import ComeBackLaterError, Job, PauseJobTypeError, PermanentError, RetryLaterError
@@ -57,8 +57,8 @@ class Ctx(SimpleNamespace):
         self.stored.clear()
 
 
-def job(mode: str, attempt: int = 1) -> Job[ClipPayload]:
-    payload = ClipPayload(text="Et avsnitt om havn og kai.", mode=mode)  # type: ignore[arg-type]
+def job(mode: str, attempt: int = 1, **fields: str) -> Job[ClipPayload]:
+    payload = ClipPayload(**{"text": "Et avsnitt om havn og kai.", "mode": mode, **fields})  # type: ignore[arg-type]
     return Job(UUID(int=1), "research_clip", payload, attempt, 3, 0, LATER, LATER, None)
 
 
@@ -121,6 +121,19 @@ def test_full_waits_alone_and_ends_with_what_is_missing(cleaned: Researcher, pro
     with pytest.raises(PermanentError, match="waited 18 times") as ended:
         handle(cleaned, refused, ctx, "full")
     assert ended.value.error_class == "auth"
+    assert ctx.stored == [], "a retry by hand waits anew"
+
+
+@pytest.mark.parametrize("field", ["text", "html"])
+def test_size_is_counted_in_bytes(field: str) -> None:
+    whole = {"text": MOST_TEXT_BYTES, "html": MOST_HTML_BYTES}[field]
+    too_long = job("auto", **{field: "ø" * (whole // 2 + 1)})
+    researcher = Researcher(ResearchSettings())
+
+    with pytest.raises(PermanentError, match=f"{field} has {whole + 2} bytes in UTF-8") as caught:
+        researcher.handle(too_long, Ctx())  # type: ignore[arg-type]
+    assert caught.value.error_class == "too_long"
+    researcher.close()
 
 
 _TEXTS = st.text(max_size=60) | st.sampled_from(["P1", "Båten gikk på grunn ved Ørnes 🚢", "1 250 liter", "\ud800", ""])
