@@ -24,6 +24,7 @@ from tests.databases import Database
 from tests.fault_tools import add_written, attempts_of, wait_for_file, wait_for_status, written
 from tests.queue.batch_support import COMPLETED, PATIENT, PLAIN, enqueue_numbers, start
 from tests.sessions import worker_session
+from tests.tcp_proxy import Proxy
 from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcess, WorkerProcesses
 
@@ -55,6 +56,8 @@ def handle(job, ctx):
         wait_for("go")
 """
 )
+# All that is finished is settled at the end of the batch, while the next one is worked.
+UNHURRIED = PATIENT + "batches.OVERDUE_SECONDS = 60\n" + PLAIN
 # Each job is settled before the next one begins.
 HASTY = PLAIN + "import sidelinja_jobs.pace as pace\npace.QUICK_SECONDS = 0\n"
 # The last job is still at its write when that of the one before is made.
@@ -153,6 +156,25 @@ def test_what_the_lease_thread_could_not_settle_is_settled_although_the_batch_is
 
     wait_until(lambda: ended_jobs(worker) == 4, what="the worker to find out what became of them")
     assert database.value(COMPLETED) == 4
+
+
+@pytest.mark.parametrize("answered", [False, True], ids=["never arrived", "answer lost"])
+def test_a_connection_lost_beside_the_next_batch_costs_the_one_before_nothing(
+    database: Database, worker_process: WorkerProcesses, answered: bool
+) -> None:
+    ids = enqueue_numbers(database, 60, waits=5)
+    with Proxy(database.server.host, database.server.port) as proxy:
+        environ = {"DATABASE_URL": proxy.dsn(database.dsn("worker_test"))}
+        worker = start(database, worker_process, UNHURRIED, environ, batch_size=30, lease_seconds=20)
+        wait_for_file(worker.log_file.parent / "working")
+        cut = proxy.cut_at("complete_runs", answered=answered)
+        (worker.log_file.parent / "go").touch()
+
+        wait_until(lambda: ended_jobs(worker) == 60, what="the worker to end all of them")
+        assert cut.happened.is_set()
+
+    assert database.value(COMPLETED) == 60
+    assert [attempts_of(database, job_id) for job_id in ids] == [[]] * 60
 
 
 def test_a_write_that_takes_longer_than_the_lease_costs_its_batch_nothing(
