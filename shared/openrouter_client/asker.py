@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from openrouter_client.asking import LEAST_OUTPUT_TOKENS
 from openrouter_client.request import AnswerSchema, Message, Question
 from openrouter_client.wording import Wording
 from sidelinja_jobs.errors import PermanentError
@@ -16,6 +15,7 @@ USED_SHARE = 0.85  # of the context: sizes are bounds of prompts seen, not of al
 OUTPUT_SHARE = 0.25  # of the context, at most, for the answer
 THOUGHTS = 1.25  # room for the model's thoughts, on top of the answer
 MARKER_TOKENS = 64  # of the fence
+LEAST_ANSWER_TOKENS = 256  # a smaller one is not worth asking for
 LEAST_ROOM_TOKENS = 800  # with less, a text would fall into too many parts
 
 
@@ -81,7 +81,7 @@ class Asker:
         )
 
     def _answer_tokens(self, step: str) -> int:
-        return max(LEAST_OUTPUT_TOKENS, min(self.tasks[step].wanted_tokens, int(self.context_tokens * OUTPUT_SHARE)))
+        return max(LEAST_ANSWER_TOKENS, min(self.tasks[step].wanted_tokens, int(self.context_tokens * OUTPUT_SHARE)))
 
     def _messages(self, step: str, material: Sequence[str], *, is_again: bool) -> tuple[Message, ...]:
         task = self.tasks[step]

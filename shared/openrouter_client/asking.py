@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from openrouter_client.asker import LEAST_ANSWER_TOKENS
 from openrouter_client.calls import Calls, Exchange
 from openrouter_client.catalogue import Catalogue
 from openrouter_client.ledger import Budgets, Ledger, Spent
@@ -27,7 +28,6 @@ from sidelinja_jobs.context import Context
 from sidelinja_jobs.errors import PermanentError
 from sidelinja_jobs.models import Job
 
-LEAST_OUTPUT_TOKENS = 256  # a smaller answer is not worth asking for
 PROBLEMS_TOLD, LONGEST_PROBLEM = 8, 300
 CUT_SHARE = 0.6  # of the tokens that the prompt likely has: with fewer, the server has cut it
 CUT_LEAST_CHARACTERS = 4000  # below it, the estimate is too rough
@@ -225,7 +225,7 @@ class _Tries:
         affordable = exchange.verdict.affordable_tokens or 0
         wanted = self._question.max_output_tokens
         tokens = min(affordable * wanted // exchange.request.max_tokens * 95 // 100, wanted - 1)
-        return tokens if tokens >= max(LEAST_OUTPUT_TOKENS, wanted // 4) else None
+        return tokens if tokens >= max(LEAST_ANSWER_TOKENS, wanted // 4) else None
 
     def _require_uncut(self, exchange: Exchange) -> None:
         """A server that cuts a long prompt without a word has answered without having read the instructions."""
