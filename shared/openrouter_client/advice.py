@@ -2,6 +2,7 @@
 
 from openrouter_client.error_body import AnswerError
 
+GIVE_A_KEY = "give a valid key with `make key`; without the stack, set OPENROUTER_API_KEY and start the worker again"
 _SETTING_BY_FILTER = {
     "data_collection": "OPENROUTER_DATA_COLLECTION",
     "data": "OPENROUTER_DATA_COLLECTION",
@@ -12,7 +13,7 @@ _SETTING_BY_FILTER = {
     "structured": "OPENROUTER_MODEL (this one takes no JSON schema)",
 }
 _BY_CLASS = {
-    "auth": "set OPENROUTER_API_KEY to a valid key",
+    "auth": GIVE_A_KEY,
     "credits": "add credit at the provider, or raise the key's limit",
     "config": "the request does not fit the server: look at OPENROUTER_BASE_URL, OPENROUTER_PROFILE, OPENROUTER_MODEL",
     "model_unavailable": "set OPENROUTER_MODEL to a model that is offered",

@@ -8,6 +8,7 @@ backoff of the queue.
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from openrouter_client.advice import GIVE_A_KEY
 from openrouter_client.ledger import Reservation
 from openrouter_client.verdicts import NO_CREDIT_SECONDS, Kind, Verdict
 from openrouter_client.waits import LONGEST_HINT_SECONDS, next_reset, spread
@@ -44,13 +45,24 @@ class TruncatedError(PermanentError):
     error_class = "truncated"
 
 
+class ModelAwayError(ComeBackLaterError):
+    """The model is away for all, and `until` is the job's turn in line. It may ask again at `alone_until`, counted."""
+
+    def __init__(self, message: str, *, until: datetime, alone_until: datetime, error_class: str | None = None) -> None:
+        super().__init__(message, until=until, error_class=error_class)
+        self.alone_until = alone_until
+
+
 def error_for(verdict: Verdict, *, now: datetime) -> HandlerError:
     """The error that a verdict stands for, once nothing more can be tried within this run."""
     text, error_class = _text(verdict), verdict.error_class or "upstream"
     wait = None if verdict.wait_seconds is None else min(verdict.wait_seconds, LONGEST_HINT_SECONDS)
     match verdict.kind:
         case Kind.COME_BACK:
-            return ComeBackLaterError(text, until=_after(now, wait or IN_FLIGHT_SECONDS), error_class=error_class)
+            alone_until = _after(now, wait or IN_FLIGHT_SECONDS)
+            if verdict.turn is not None:
+                return ModelAwayError(text, until=verdict.turn, alone_until=alone_until, error_class=error_class)
+            return ComeBackLaterError(text, until=alone_until, error_class=error_class)
         case Kind.PAUSE:
             return _pause(text, error_class, wait, now)
         case Kind.AFFORDS_LESS:
@@ -71,7 +83,7 @@ def error_for(verdict: Verdict, *, now: datetime) -> HandlerError:
 def no_key_error(now: datetime) -> PauseJobTypeError:
     """There is no key: the type rests until a worker starts with one."""
     return PauseJobTypeError(
-        "OPENROUTER_API_KEY is not set, so no model can be asked. Next: set it and start the worker again",
+        f"there is no key for OpenRouter, so no model can be asked. Next: {GIVE_A_KEY}",
         until=now + timedelta(seconds=NO_KEY_SECONDS),
         error_class=NO_KEY,
     )

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
+from openrouter_client.advice import GIVE_A_KEY
 from openrouter_client.connection import Asked, Connection, Flight, TroubleError
 from openrouter_client.error_body import as_mapping, find_error
 from openrouter_client.key_state import KeyState, key_state_of
@@ -31,7 +32,7 @@ NO_KEY = Verdict(
     Kind.PAUSE,
     "no_api_key",
     "there is no key for OpenRouter",
-    advice="set OPENROUTER_API_KEY (or OPENROUTER_API_KEY_FILE)",
+    advice=GIVE_A_KEY,
     is_billed=False,
 )
 Judge = Callable[[Received, Verdict | None], Verdict]

@@ -120,7 +120,8 @@ def test_the_message_names_the_provider_and_the_next_step() -> None:
 def test_no_key_pauses_and_names_the_setting() -> None:
     error = no_key_error(NOW)
 
-    assert "OPENROUTER_API_KEY is not set" in str(error)
+    assert "there is no key" in str(error)
+    assert "Next: give a valid key with `make key`" in str(error)
     assert (error.error_class, error.until) == ("no_api_key", NOW + timedelta(hours=1))
 
 
