@@ -31,4 +31,4 @@ def test_the_words_decide_then_what_was_told(text: str, told: str | None, langua
 def test_a_transcript_of_two_languages_is_mixed_and_one_foreign_sentence_makes_none() -> None:
     assert spoken(NORWEGIAN * 120, ENGLISH * 40) == SpokenLanguage("nb", is_mixed=True)
     assert spoken(NORWEGIAN * 60, ENGLISH, NORWEGIAN * 60) == SpokenLanguage("nb", is_mixed=False)
-    assert not spoken(NORWEGIAN, ENGLISH * 2).is_mixed, "too short to tell stretches apart"
+    assert not spoken(NORWEGIAN * 9, ENGLISH * 2, NORWEGIAN * 9).is_mixed, "too short to tell stretches apart"

@@ -161,6 +161,16 @@ def test_an_answer_that_stays_in_another_language_is_taken_with_a_warning(sample
     assert "language_drift" in result["quality"]["warnings"]
 
 
+def test_without_summaries_the_titles_tell_the_language(samples: Path) -> None:
+    titles = {"title": IN_ENGLISH[:60], "title_alternatives": [IN_ENGLISH[60:]]}
+    model = Scripted(lambda question: empty_answer(question, **titles))
+
+    result, _ = analysed(model, episode(samples, "nb", hours=0.2), wants=("title",))
+
+    assert [question.step for question in model.questions] == ["analysis", "analysis:language"]
+    assert result["quality"]["warnings"] == ["language_drift"]
+
+
 def test_the_same_job_asks_the_same_bytes(samples: Path) -> None:
     transcript = episode(samples, "nb", hours=0.7)
     first, second = Scripted(sensible, context_tokens=8192), Scripted(sensible, context_tokens=8192)

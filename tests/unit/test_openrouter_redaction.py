@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from openrouter_client.profile import Secret
 from openrouter_client.redaction import HIDDEN, redact, redact_value
-
-KEY = "sk-or-v1-c4n4ry0123456789abcdef"
+from tests.unit.openrouter_clients import KEY
 
 
 @pytest.mark.parametrize(
