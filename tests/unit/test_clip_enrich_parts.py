@@ -109,6 +109,10 @@ def test_a_context_that_is_too_small_is_told_before_anything_is_asked() -> None:
         ({}, []),
         ({"summary": ENGLISH}, ["language_drift"]),
         ({"claims": [{"text": ENGLISH * 3, "paragraph": "P1", "quote": LINES[0]}]}, ["language_drift"]),
+        (
+            {"summary": ENGLISH, "claims": [{"text": SUMMARY, "paragraph": "P1", "quote": LINES[0]}] * 30},
+            ["language_drift"],
+        ),
         ({"summary": f"{SUMMARY} Det har kostet 731 kroner."}, ["summary_number_not_in_text"]),
         ({"summary": f"{SUMMARY} Les mer på evil[.]com."}, ["address_left_out"]),
     ],
