@@ -92,6 +92,26 @@ def test_host_folder_is_worked_in_as_its_owner(stack: RunningStack, tmp_path: Pa
     assert (tmp_path / "mine.en.vtt").stat().st_uid == owner
 
 
+def test_audio_that_comes_into_the_watched_folder_becomes_a_job(two_workers: RunningStack) -> None:
+    """WATCH_FOLDER makes the container; without it there is none, and none is left."""
+    stack = two_workers
+    settings = {"WATCH_FOLDER": "inbox", "WATCH_SETTLE_SECONDS": "1", "WATCH_EVERY_SECONDS": "1"}
+    assert stack.containers("watch", every=True) == []
+    stack.environ |= settings
+    try:
+        stack.compose("up", "--detach", "--no-deps", "--wait", "watch")
+        stack.add_sample("inbox/ny episode.mp3")
+        find = "select id from job_queue where payload->>'path' = 'inbox/ny episode.mp3'"
+        job_id = wait_until(lambda: stack.sql(find), 30, every=0.5, what="the job of the new file")
+    finally:
+        for name in settings:
+            del stack.environ[name]
+        stack.compose("up", "--detach", "--no-deps", "watch")
+
+    assert stack.wait_for(job_id, "completed")["result"]["outputs"]["vtt"] == "inbox/ny episode.no.vtt"
+    assert stack.containers("watch", every=True) == []
+
+
 def test_down_keeps_the_data_and_lost_secrets_are_told_and_healed(stack: RunningStack) -> None:
     """The volume of the secrets is gone, the database's is not: one command lets everything in again."""
     stack.sql(WAITING_JOB)
