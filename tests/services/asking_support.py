@@ -102,6 +102,12 @@ class Asking:
         queue.release(self.work, self.claim, "the test wants another run")
         self.claim = self._claim()
 
+    def lose_answer(self, **columns: Any) -> None:
+        """As if the process had died after it sent: the row still says so, and the answer is nowhere."""
+        values = {"state": "sent", "response": None, "cost_usd": None, "cost_source": None, "usage": None} | columns
+        assignments = ", ".join(f"{name} = %s" for name in values)
+        self.database.rows(f"update llm_call set {assignments} where state = 'received'", *values.values())
+
     def calls(self) -> list[dict[str, Any]]:
         return self.database.rows("select * from llm_call order by reserved_at")
 

@@ -101,7 +101,7 @@ def test_an_answer_with_what_no_database_can_hold_is_read_back_as_it_was(asking:
 
 def test_a_lost_call_is_sent_again_for_nothing_where_the_cache_has_it(asking: Asking, standin: StandIn) -> None:
     asking.ask()
-    lose_answer(asking)
+    asking.lose_answer()
     asking.next_run()
 
     answer = asking.ask()
@@ -118,7 +118,7 @@ def test_a_lost_call_is_sent_again_for_nothing_where_the_cache_has_it(asking: As
 def test_a_lost_call_is_paid_again_once_and_flagged_where_nothing_has_it(asking: Asking, standin: StandIn) -> None:
     asking.with_settings(cache_seconds=0)
     asking.ask()
-    lose_answer(asking, generation_id=None)
+    asking.lose_answer(generation_id=None)
     asking.next_run()
 
     answer = asking.ask()
@@ -191,13 +191,6 @@ def test_a_run_that_was_lost_sends_nothing(asking: Asking, standin: StandIn) -> 
         asking.ask()
 
     assert standin.chats == []
-
-
-def lose_answer(asking: Asking, **columns: Any) -> None:
-    """As if the process had died after it sent: the row still says so, and the answer is nowhere."""
-    values = {"state": "sent", "response": None, "cost_usd": None, "cost_source": None, "usage": None} | columns
-    assignments = ", ".join(f"{name} = %s" for name in values)
-    asking.database.rows(f"update llm_call set {assignments} where state = 'received'", *values.values())
 
 
 # Trouble around it.

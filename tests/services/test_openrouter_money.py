@@ -160,3 +160,21 @@ def test_calls_tokens_and_money_are_counted(asking: Asking, standin: StandIn, mo
     assert count("openrouter_tokens_total", kind="completion") == sum(one.completion_tokens for one in standin.billing)
     assert count("openrouter_request_seconds_count") == 3
     assert registry.get_sample_value("openrouter_day_budget_usd") == 5
+
+
+@pytest.mark.parametrize(("cache_seconds", "duplicates"), [(3600, 0), (0, 1)])
+def test_what_a_lost_call_cost_is_counted_once_it_is_known(
+    asking: Asking, standin: StandIn, monkeypatch: pytest.MonkeyPatch, cache_seconds: int, duplicates: int
+) -> None:
+    asking.with_settings(cache_seconds=cache_seconds)
+    asking.ask()
+    asking.lose_answer()
+    asking.next_run()
+    registry = own_registry(monkeypatch)
+    asking.model.metrics = ModelMetrics("google/gemini-2.5-flash", Decimal("5"))  # of the process that follows
+
+    asking.ask()
+
+    labels = {"model": "google/gemini-2.5-flash"}
+    assert registry.get_sample_value("openrouter_cost_usd_total", labels) == pytest.approx(float(standin.billed_usd))
+    assert registry.get_sample_value("openrouter_possible_duplicates_total", labels) == duplicates
