@@ -8,7 +8,7 @@ import pytest
 from openrouter_client.metrics import ModelMetrics
 from sidelinja_jobs.errors import HandlerError, PauseJobTypeError, PermanentError
 from tests.databases import Database
-from tests.openrouter_standin import StandIn, faults
+from tests.openrouter_standin import Endpoint, Model, StandIn, faults
 from tests.services.asking_support import Asking, own_registry
 
 
@@ -39,13 +39,18 @@ def test_a_spent_day_rests_the_type_until_midnight(asking: Asking, standin: Stan
     assert len(standin.chats) == 1
 
 
-def test_the_dearest_of_the_models_is_what_a_call_can_cost(asking: Asking, standin: StandIn) -> None:
-    asking.ask()
-    asking.with_settings(fallback_models="openai/gpt-small", cache_seconds=0)
-    asking.ask(asking.question("dyrere i ledd"))
+def test_the_dearest_of_the_models_is_what_a_call_can_cost(database: Database) -> None:
+    models = [
+        Model(f"a/{name}", (Endpoint(name, price, price),)) for name, price in (("cheap", "1e-7"), ("dear", "2e-6"))
+    ]
+    with StandIn(models=models) as standin:
+        asking = Asking(database, standin, model="a/cheap", fallback_models="a/dear")
+        asking.ask()
 
-    cheap, dear = asking.calls()
-    assert dear["reserved_usd"] > cheap["reserved_usd"]
+        (call,) = asking.calls()
+        assert (call["model_used"], standin.billing[0].model) == ("a/cheap", "a/cheap")
+        assert call["reserved_usd"] > 1250 * Decimal("2e-6"), "for the room of the answer alone, thoughts included"
+        asking.close()
 
 
 @pytest.mark.parametrize(
