@@ -3,6 +3,7 @@
 from collections import Counter
 
 import msgspec
+import pytest
 
 from sidelinja_jobs import queue
 from tests.databases import Database
@@ -119,6 +120,21 @@ def test_a_run_that_was_lost_while_it_waited_for_the_others_writes_nothing(
     assert lost == [str(ids[5])]
 
 
+@pytest.mark.parametrize(("seconds", "transactions"), [(60, 2), (0, 12)])
+def test_writes_share_a_transaction_for_so_long_and_no_longer(
+    database: Database, worker_process: WorkerProcesses, seconds: int, transactions: int
+) -> None:
+    """The rows of its jobs are locked meanwhile. The first job of all never waits for others."""
+    add_written(database)
+    enqueue_numbers(database, 12)
+    start(database, worker_process, f"{PATIENT}together.WRITES_SECONDS = {seconds}\n{NUMBERED}", lease_seconds=20)
+
+    wait_until(lambda: database.value(COMPLETED) == 12)
+
+    assert database.value("select count(distinct xid) from job_event where new_status = 'completed'") == transactions
+    assert len(written(database)) == 12
+
+
 def test_a_write_that_is_broken_off_takes_nothing_from_the_others(
     database: Database, worker_process: WorkerProcesses
 ) -> None:
@@ -154,10 +170,13 @@ def test_the_next_batch_is_claimed_ahead_while_the_first_one_is_worked(
     database: Database, worker_process: WorkerProcesses
 ) -> None:
     ids = enqueue_numbers(database, 60, waits=25)
-    worker = start(database, worker_process, PLAIN, batch_size=30)
+    worker = start(database, worker_process, PLAIN, batch_size=30, lease_seconds=60)
     wait_for_file(worker.log_file.parent / "working")
 
     wait_until(lambda: {database.job(job_id)["status"] for job_id in ids[30:]} == {"running"})
+    lease_until = database.job(ids[30])["lease_until"]
+    database.rows("select pg_notify('job_cancel', worker_id) from worker")  # the next heartbeat comes at once
+    wait_until(lambda: database.job(ids[30])["lease_until"] > lease_until, what="a heartbeat of what waits")
     (worker.log_file.parent / "go").touch()
     wait_until(lambda: database.value(COMPLETED) == 60)
 
@@ -214,17 +233,21 @@ def test_what_a_batch_does_not_come_to_within_a_lease_is_put_back(
     assert len(past) == 4
 
 
+@pytest.mark.parametrize("cut_at", ["release_jobs", "nothing"], ids=["over a broken connection", "in one call"])
 def test_sigterm_puts_back_a_batch_and_what_was_claimed_ahead_at_no_cost(
-    database: Database, worker_process: WorkerProcesses
+    database: Database, worker_process: WorkerProcesses, cut_at: str
 ) -> None:
     ids = enqueue_numbers(database, 60, waits=25)
-    worker = start(database, worker_process, PLAIN, lease_seconds=60)
-    wait_for_file(worker.log_file.parent / "working")
-    wait_until(lambda: database.value(COMPLETED) == 25)
+    with Proxy(database.server.host, database.server.port) as proxy:
+        environ = {"DATABASE_URL": proxy.dsn(database.dsn("worker_test"))}
+        worker = start(database, worker_process, PLAIN, environ, lease_seconds=60)
+        wait_for_file(worker.log_file.parent / "working")
+        wait_until(lambda: database.value(COMPLETED) == 25)
 
-    worker.terminate()
+        proxy.cut_at(cut_at, answered=False)
+        worker.terminate()
 
-    assert worker.wait() == 0
+        assert worker.wait() == 0
     jobs = [database.job(job_id) for job_id in ids]
     assert [job["status"] for job in jobs] == ["completed"] * 25 + ["pending"] * 35
     assert {job["attempts"] for job in jobs} == {0}
