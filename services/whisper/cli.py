@@ -148,8 +148,10 @@ def remove_show(name: str) -> None:
 
 
 def _again(payload: Row, *, analyze: bool, force: bool) -> Row:
-    """The payload of a job that is done, to be done anew."""
-    kept = {name: value for name, value in payload.items() if name not in ("analyze", "force")}
+    """The payload of a job that is done, to be done anew with the file that is there now."""
+    kept = {name: value for name, value in payload.items() if name not in ("analyze", "force", "sha256")}
+    if tracks := kept.get("tracks"):
+        kept["tracks"] = [{name: track[name] for name in ("path", "speaker")} for track in tracks]
     kept |= {"analyze": True} if analyze and payload.get("analyze") else {}
     return kept | ({"force": True} if force else {})
 

@@ -22,7 +22,7 @@ HASH_BLOCK_BYTES = 1 << 20
 
 
 class FileChangedError(RetryLaterError):
-    """The audio was replaced or written to while it was transcribed; the next run takes the new file."""
+    """The audio is not what it was at the beginning of the run, or not what the job names; the next run looks anew."""
 
     error_class = "file_changed"
 

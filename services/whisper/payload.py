@@ -18,6 +18,10 @@ AudioPath = Annotated[
     str, msgspec.Meta(min_length=1, max_length=LONGEST_PATH, description="an audio file, relative to MEDIA_ROOT")
 ]
 
+Sha256 = Annotated[
+    str, msgspec.Meta(pattern="^[0-9a-f]{64}$", description="digest of the audio: another file is not taken for it")
+]
+
 
 class Track(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """One speaker's own recording. All tracks of a job begin at the same moment."""
@@ -26,6 +30,7 @@ class Track(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
     speaker: Annotated[
         str, msgspec.Meta(min_length=1, max_length=80, description="the name that every output gives the speaker")
     ]
+    sha256: Sha256 | None = None
 
 
 class WhisperPayload(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -36,6 +41,7 @@ class WhisperPayload(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw
         tuple[Track, ...],
         msgspec.Meta(max_length=MOST_TRACKS, description="in place of `path`: one file for each speaker"),
     ] = ()
+    sha256: Sha256 | None = None
     show: (
         Annotated[str, msgspec.Meta(min_length=1, max_length=200, description="its names and settings hold, too")]
         | None
@@ -79,6 +85,8 @@ class WhisperPayload(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw
             )
 
     def _check_tracks(self) -> None:
+        if self.tracks and self.sha256:
+            raise ValueError("sha256 is that of path; with tracks, each names its own")
         if self.tracks and len(self.tracks) < FEWEST_TRACKS:
             raise ValueError(f"tracks has one file, expected {FEWEST_TRACKS} to {MOST_TRACKS}; use path for one")
         for field in ("path", "speaker"):

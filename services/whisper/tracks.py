@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from services.whisper.media import Source, open_source
+from services.whisper.media import FileChangedError, Source, open_source
 from services.whisper.messages import SAMPLE_RATE, UnitResult
 from services.whisper.payload import WhisperPayload
 from services.whisper.resume import resume_key
@@ -37,15 +37,32 @@ class OpenTrack:
 
 @contextlib.contextmanager
 def open_tracks(media_root: Path, payload: WhisperPayload) -> Iterator[list[OpenTrack]]:
-    """All files of the job, opened before any work is done on one."""
-    wanted: list[tuple[str | None, str]] = [(track.speaker, track.path) for track in payload.tracks]
-    wanted = wanted or [(None, first_path(payload))]
+    """All files of the job, opened before any work is done on one.
+
+    Raises:
+        PermanentError, OSError: as `open_source`.
+        FileChangedError: one is not the file whose digest the payload names.
+    """
+    wanted: list[tuple[str | None, str, str | None]] = [
+        (track.speaker, track.path, track.sha256) for track in payload.tracks
+    ]
+    wanted = wanted or [(None, first_path(payload), payload.sha256)]
     with contextlib.ExitStack() as stack:
-        sources = [stack.enter_context(open_source(media_root, path)) for _, path in wanted]
+        sources = [stack.enter_context(open_source(media_root, path)) for _, path, _ in wanted]
         yield [
-            OpenTrack(number, " ".join(speaker.split()) if speaker else None, source, source.sha256())
-            for number, ((speaker, _), source) in enumerate(zip(wanted, sources, strict=True))
+            OpenTrack(number, " ".join(speaker.split()) if speaker else None, source, _digest(source, expected))
+            for number, ((speaker, _, expected), source) in enumerate(zip(wanted, sources, strict=True))
         ]
+
+
+def _digest(source: Source, expected: str | None) -> str:
+    found = source.sha256()
+    if expected not in (None, found):
+        raise FileChangedError(
+            f"{source.path!r} is another file than the job names: expected sha256 {expected}, found {found}. "
+            "Next: put the right file there, or enqueue the job anew without sha256"
+        )
+    return found
 
 
 def first_path(payload: WhisperPayload) -> str:

@@ -87,11 +87,12 @@ def test_a_folder_is_transcribed_again_at_low_priority_once_and_only_when_confir
     database.rows("update job_queue set completed_at = now() - interval '1 day'")
     done(database, "lyd/a.mp3", language="en", analyze=True, hotwords=["Kari"])
     database.rows("update job_queue set completed_at = now() where completed_at is null")
-    done(database, "lyd/b.mp3")
+    done(database, "lyd/b.mp3", sha256="0" * 64)  # that of the file which lay there then
     done(database, "lydbok/c.mp3")
     done(database, "lyd/d.mp3", status="error")
     tracks = [{"path": "lyd/k.wav", "speaker": "Kari"}, {"path": "lyd/o.wav", "speaker": "Ola"}]
-    database.enqueue("whisper_transcribe", {"tracks": tracks}, status="completed")
+    digests = [{**track, "sha256": "0" * 64} for track in tracks]
+    database.enqueue("whisper_transcribe", {"tracks": digests}, status="completed")
 
     dry = jobs("retranscribe", "./lyd/")
     assert dry.lines == ["lyd/a.mp3", "lyd/b.mp3", "lyd/k.wav"]

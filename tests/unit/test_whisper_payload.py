@@ -26,6 +26,7 @@ def test_everything_at_once() -> None:
     payload = read(
         {
             "path": "a.mp3",
+            "sha256": "0" * 64,
             "show": "Lyd",
             "language": "auto",
             "hotwords": ["Kygo"],
@@ -57,6 +58,9 @@ def test_everything_at_once() -> None:
         ({"path": "a", "langage": "no"}, "langage"),
         ({"path": "a", "language": "norsk"}, "language"),
         ({"path": "a", "language": "xx"}, "language"),
+        ({"path": "a", "sha256": "A" * 64}, "sha256"),
+        ({"path": "a", "sha256": "0" * 63}, "sha256"),
+        ({"sha256": "0" * 64, "tracks": [{"path": n, "speaker": n} for n in "ab"]}, "each names its own"),
         ({"path": "a", "show": ""}, "show"),
         ({"path": "a", "hotwords": "Kygo"}, "hotwords"),
         ({"path": "a", "hotwords": [""]}, "hotwords"),

@@ -1,11 +1,13 @@
 """Tracks of a conversation: merged by time, and each with its own finished units."""
 
+import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from services.whisper.media import FileChangedError
 from services.whisper.messages import SAMPLE_RATE, DecodeCounts, UnitResult
 from services.whisper.model import ModelFolder
 from services.whisper.payload import Track, WhisperPayload
@@ -174,3 +176,26 @@ def test_progress_is_shared_by_size_and_says_whose_track_it_is(tracks: list[Open
         (0.875, None),
         (None, "Ola: reading"),
     ]
+
+
+def test_a_file_that_the_job_names_by_its_digest_is_taken_and_no_other(tmp_path: Path) -> None:
+    for name in ("kari", "ola"):
+        (tmp_path / f"{name}.mp3").write_bytes(name.encode())
+    digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in ("kari", "ola")}
+
+    def opened(payload: WhisperPayload) -> list[str]:
+        with open_tracks(tmp_path, payload) as tracks:
+            return [track.sha256 for track in tracks]
+
+    def conversation(of_ola: str) -> WhisperPayload:
+        tracks = (Track(path="kari.mp3", speaker="Kari"), Track(path="ola.mp3", speaker="Ola", sha256=of_ola))
+        return WhisperPayload(tracks=tracks)
+
+    assert opened(WhisperPayload(path="kari.mp3", sha256=digests["kari"])) == [digests["kari"]]
+    assert opened(conversation(digests["ola"])) == [digests["kari"], digests["ola"]]
+    for wrong in (WhisperPayload(path="ola.mp3", sha256=digests["kari"]), conversation(digests["kari"])):
+        with pytest.raises(FileChangedError) as caught:
+            opened(wrong)
+        assert str(caught.value).startswith(
+            f"'ola.mp3' is another file than the job names: expected sha256 {digests['kari']}, found {digests['ola']}. "
+        )
