@@ -14,7 +14,15 @@ from openrouter_client.asker import Asker
 from openrouter_client.asking import Answer, LanguageModel
 from openrouter_client.inquiry import Inquiry
 from openrouter_client.language import is_language, is_near
-from openrouter_client.outcomes import KEY_LIMIT, NO_CREDIT, NO_KEY, REFUSED_KEY, TooLongError, TruncatedError
+from openrouter_client.outcomes import (
+    KEY_LIMIT,
+    NO_CREDIT,
+    NO_KEY,
+    REFUSED_KEY,
+    ModelAwayError,
+    TooLongError,
+    TruncatedError,
+)
 from openrouter_client.parts import grouped
 from openrouter_client.prose import Prose
 from openrouter_client.provenance import provenance
@@ -26,7 +34,7 @@ from services.research.paragraphs import Paragraph, divide, number_paragraphs
 from services.research.paste import Clip
 from services.research.payload import ClipPayload
 from services.research.questions import HEAD, WORDING, Step, make_asker, tokens
-from sidelinja_jobs import Context, Job, PauseJobTypeError
+from sidelinja_jobs import ComeBackLaterError, Context, Job, PauseJobTypeError
 
 MOST_SINGLE_TOKENS = 100_000  # a longer text is asked about in parts, even where all of it fits the model
 REST_SECONDS = 300.0  # no clip asks again for so long after the key was refused or its credit spent
@@ -65,6 +73,11 @@ class ModelEnricher:
             if error.error_class in _RESTING:
                 self._rest(error.error_class)
             raise
+        except ModelAwayError as error:
+            if job.payload.mode != "auto":
+                raise
+            # It goes without a model after some tries, and does not wait for its turn among many.
+            raise ComeBackLaterError(str(error), until=error.alone_until, error_class=error.error_class) from error
         if self._model.metrics is not None:
             self._model.metrics.key_usable.set(1)
         ctx.progress(0.95, "looking the answer up in the text")

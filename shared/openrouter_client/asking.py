@@ -17,6 +17,7 @@ from openrouter_client.calls import Calls, Exchange
 from openrouter_client.catalogue import Catalogue
 from openrouter_client.ledger import Budgets, Ledger, Spent
 from openrouter_client.metrics import ModelMetrics
+from openrouter_client.outage import Outage
 from openrouter_client.outcomes import KEY_LIMIT, REFUSED_KEY, TruncatedError, error_for, no_key_error, usd
 from openrouter_client.repair import NoObjectError, read_object
 from openrouter_client.request import Message, Question, build_request
@@ -77,6 +78,7 @@ class LanguageModel:
         self.client, self.catalogue, self.settings = client, catalogue, settings
         self.metrics = metrics
         self._on_refused_key = on_refused_key
+        self._outage = Outage(metrics)
         self._told: tuple[UUID, Decimal] | None = None  # the run, and how much of its job's cost its answers have told
 
     @property
@@ -120,7 +122,8 @@ class LanguageModel:
         """
         self.require_usable()
         with Ledger(job.id, ctx) as ledger:
-            calls = Calls(self.client, self.catalogue, ledger, self._budgets(max_cost_usd), self.metrics)
+            budgets = self._budgets(max_cost_usd)
+            calls = Calls(self.client, self.catalogue, ledger, budgets, self._outage, self.metrics)
             tries = _Tries(self, ledger, calls, question, check)
             answer = tries.run(accepts, reask)
             return self._with_cost(answer, ledger.spent(), ctx.lease_token)

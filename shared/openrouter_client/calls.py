@@ -24,20 +24,19 @@ from openrouter_client.catalogue import Catalogue
 from openrouter_client.content import finish_of, first_choice, text_of
 from openrouter_client.ledger import Budgets, Ledger, PastCall, Settlement
 from openrouter_client.metrics import ModelMetrics
-from openrouter_client.outcomes import budget_error, least_wait
+from openrouter_client.outage import Outage
+from openrouter_client.outcomes import budget_error
 from openrouter_client.request import ChatRequest
 from openrouter_client.transport import Client, Reply
 from openrouter_client.usage import CostSource, Usage
-from openrouter_client.verdicts import Kind, Verdict, classify
+from openrouter_client.verdicts import ANSWERED, Verdict, classify
 from sidelinja_jobs.errors import PermanentError
 
 LOST_LIMIT = 2  # a question is not sent again after so many calls that may have been paid for without an answer
 STOPPED = "stopped"  # we ended the call ourselves: it is no sign that the next one will be lost, too
-OUTAGE_SECONDS = 30.0  # until a server is asked again that was away, or refused for now
 GENERATION_WAITS_SECONDS = (0.0, 5.0, 10.0)  # a generation is known to OpenRouter some seconds after its end
 CACHE_HEADER, CACHE_CLEAR_HEADER = "X-OpenRouter-Cache", "X-OpenRouter-Cache-Clear"
 LONGEST_NAME = 300  # letters of a model or provider
-ANSWERED = (Kind.OK, Kind.TRUNCATED)
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,11 @@ class Calls:
         catalogue: Catalogue,
         ledger: Ledger,
         budgets: Budgets,
+        outage: Outage,
         metrics: ModelMetrics | None = None,
     ) -> None:
         self._client, self._catalogue, self._ledger = client, catalogue, ledger
-        self._budgets, self._metrics = budgets, metrics
+        self._budgets, self._outage, self._metrics = budgets, outage, metrics
 
     def exchange(self, step: str, request: ChatRequest) -> Exchange:
         """The answer to a request, from the ledger or from the server.
@@ -105,7 +105,8 @@ class Calls:
         exchange = _exchange(request, reply, is_local=not self._client.profile.is_openrouter, is_again=bool(lost))
         exchange = self._settle(call_id, reply, exchange)
         self._record(exchange, reply)
-        return _patient(exchange, postponements)
+        self._outage.note(exchange.verdict, self._ledger)
+        return replace(exchange, verdict=self._outage.patient(exchange.verdict, self._ledger, postponements))
 
     def _reuse(self, request: ChatRequest, call: PastCall) -> Exchange:
         body = call.body or {}
@@ -222,10 +223,6 @@ class Calls:
         outcome = "cache_hit" if exchange.is_cache_hit else exchange.verdict.kind.value
         self._metrics.requests[outcome].inc()
         self._metrics.seconds.observe(reply.seconds)
-        if exchange.verdict.kind in (Kind.RETRY, Kind.COME_BACK):
-            self._metrics.unanswered.inc()
-        elif exchange.verdict.kind in ANSWERED:
-            self._metrics.unanswered.set(0)
         self._metrics.record_usage(exchange.usage)
         if exchange.is_possible_duplicate:
             self._metrics.duplicates.inc()
@@ -242,20 +239,6 @@ def _exchange(request: ChatRequest, reply: Reply, *, is_local: bool, is_again: b
         is_cache_hit=is_hit,
         is_possible_duplicate=is_again and not is_hit,
     )
-
-
-def _patient(exchange: Exchange, postponements: int) -> Exchange:
-    """The same, with a longer wait for a job that has come back often.
-
-    A failure that nobody can have paid for is an outage, and waited for, too: it shall not use up all jobs' attempts.
-    """
-    verdict = exchange.verdict
-    if verdict.kind is Kind.RETRY and verdict.is_billed is False:
-        verdict = replace(verdict, kind=Kind.COME_BACK, wait_seconds=max(verdict.wait_seconds or 0.0, OUTAGE_SECONDS))
-    if verdict.kind is not Kind.COME_BACK:
-        return exchange
-    wait = max(verdict.wait_seconds or 0.0, least_wait(postponements))
-    return replace(exchange, verdict=replace(verdict, wait_seconds=wait))
 
 
 def _uncached(request: ChatRequest) -> ChatRequest:

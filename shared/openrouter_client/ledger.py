@@ -198,6 +198,18 @@ class Ledger:
         """What the job has cost so far, in all its runs."""
         return Spent(**self._insist("sum_calls", **self._held())[0])
 
+    def take_turn(self, seconds: float, *, opens: bool) -> datetime | None:
+        """When the job asks again that was not answered: `seconds` after the last of its type that stands in line.
+
+        None where none does, unless it `opens` the line. Raises LeaseLostError.
+        """
+        turn: datetime | None = self._insist("take_turn", **self._held(), seconds=seconds, opens=opens)[0]["turn"]
+        return turn
+
+    def end_line(self) -> None:
+        """There are answers again: makes all jobs of the type due that stand in line. Raises LeaseLostError."""
+        self._insist("end_line", **self._held())
+
     def _held(self) -> dict[str, UUID]:
         return {"job_id": self._job_id, "lease_token": self._run.lease_token}
 

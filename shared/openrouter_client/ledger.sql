@@ -25,3 +25,9 @@ select settle_llm_call(%(call_id)s, %(state)s, %(cost_usd)s, %(cost_source)s, %(
 
 -- name: discard_calls
 select discard_llm_calls(%(job_id)s, %(lease_token)s, %(step)s, %(request_hashes)s::text[]) as count
+
+-- name: take_turn
+select take_turn(%(job_id)s, %(lease_token)s, %(seconds)s, %(opens)s) as turn
+
+-- name: end_line
+select end_line(%(job_id)s, %(lease_token)s) as count

@@ -44,13 +44,16 @@ class Kind(StrEnum):
     EMPTY = "empty"  # nothing was said
 
 
+ANSWERED = (Kind.OK, Kind.TRUNCATED)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The judgement on one answer.
 
     `wait_seconds` is the shortest wait that the server named, without jitter (`waits.spread` adds it). A RETRY may have
     one, too: after a time-out, which may have been paid for and therefore costs an attempt. `is_billed` is None where
-    it cannot be known.
+    it cannot be known. `turn`: when the job asks again, where its type stands in line.
     """
 
     kind: Kind
@@ -62,6 +65,7 @@ class Verdict:
     provider: str | None = None
     advice: str | None = None
     is_billed: bool | None = None
+    turn: datetime | None = None
 
 
 def classify(status: int, headers: Mapping[str, str], body: object, *, now: datetime | None = None) -> Verdict:

@@ -22,7 +22,7 @@ from sidelinja_jobs.errors import SchemaError, SettingsError
 from sidelinja_jobs.queries import load_queries
 from sidelinja_jobs.settings import DatabaseSettings
 
-SCHEMA_VERSION = 28  # the newest file of db/init that this code needs
+SCHEMA_VERSION = 29  # the newest file of db/init that this code needs
 LOGIN_REFUSED_TEXTS = ("password authentication failed", "no password supplied")  # where libpq gives no SQLSTATE
 PASSING_CLASSES = ("08", "53", "57")  # connection, insufficient resources, operator intervention
 READ_ONLY = "25006"  # after a failover to a standby

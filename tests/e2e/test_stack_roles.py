@@ -201,6 +201,8 @@ def attacks(run: Run) -> list[str]:
                 f"complete_runs({named_in_lists}, array['{{}}'::jsonb])",
                 f"fail_job({named}, 'X', 'x', null, true, null)",
                 f"postpone_job({named}, now() + interval '1 hour', 'x')",
+                f"take_turn({named}, 30, true)",
+                f"end_line({named})",
                 f"release_job({named}, 'x')",
                 f"release_jobs({named_in_lists}, 'x')",
                 f"extend_leases({named_in_lists}, array[0.5]::real[], array['mine'])",

@@ -32,6 +32,7 @@ TABLES = (
     "job_hour_position",
     "alert",
     "alert_notice",
+    "job_line",
 )
 # Passwords, sessions, hashes of tokens, and how far the hours are counted: by functions alone.
 PRIVATE = frozenset({"admin_account", "admin_session", "api_token", "job_hour_position"})
@@ -65,6 +66,7 @@ COLUMN = {"job_queue": "payload", "job_type": "role", "job_schedule": "payload",
     "event_epoch": "epoch", "event_sink": "kind", "event_delivery": "attempts", "job_retention": "job_type",
     "retention": "next_at", "job_origin": "job_id", "transcript_correction": "job_id", "api_token": "name",
     "job_hour_position": "largest_id", "alert": "name", "alert_notice": "channel",
+    "job_line": "turn_at",
 }  # fmt: skip
 OWN_TABLES = "select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'"
 
@@ -75,7 +77,7 @@ FUNCTIONS = {
         "confirm_run", "write_checkpoint", "read_checkpoints", "drop_checkpoints", "complete_job", "complete_jobs",
         "complete_runs",
         "release_jobs", "fail_job", "postpone_job", "release_job", "release_strays", "run_outcome", "sweep_jobs",
-        "pause_job_type", "resume_own_pause",
+        "pause_job_type", "resume_own_pause", "take_turn", "end_line",
     },
     "transcribe": {"find_show", "new_watched_files", "enqueue_watched_file"},
     "ask": {

@@ -43,6 +43,8 @@ class Seen:
 class OpenrouterService:
     """A worker process, its database, and the stand-in that it asks."""
 
+    program: tuple[str, ...] = ("services.openrouter",)
+
     def __init__(self, database: Database, processes: WorkerProcesses, standin: StandIn) -> None:
         self.database, self.processes, self.standin = database, processes, standin
         standin.answers(analyst)
@@ -55,7 +57,7 @@ class OpenrouterService:
             "OPENROUTER_READ_SECONDS": "3",
             **environ,
         }
-        command = [sys.executable, "-m", "services.openrouter"]
+        command = [sys.executable, "-m", *self.program]
         worker = self.processes.start_command(self.database, command, "worker_openrouter", settings)
         if ready:
             self.processes.wait_until_registered(self.database, worker, 30)

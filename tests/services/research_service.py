@@ -15,11 +15,13 @@ MODEL_FIELDS = ("summary", "topics", "entities", "claims", "facts", "quotes", "h
 class Research:
     """A research worker on a database."""
 
+    program: tuple[str, ...] = ("services.research",)
+
     def __init__(self, database: Database, processes: WorkerProcesses) -> None:
         self.database, self.processes = database, processes
 
     def start(self, **environ: str) -> WorkerProcess:
-        command = [sys.executable, "-m", "services.research"]
+        command = [sys.executable, "-m", *self.program]
         worker = self.processes.start_command(self.database, command, "worker_research", environ)
         self.processes.wait_until_registered(self.database, worker)
         return worker
