@@ -95,6 +95,12 @@ def test_every_reason_is_a_sentence_in_both_languages(speech: Speech) -> None:
 
 
 @pytest.mark.parametrize("speech", SPEECHES, ids=lambda speech: speech.language)
+def test_what_waits_for_its_turn_is_not_said_to_be_counted(speech: Speech) -> None:
+    assert "2" in str(sentence("postponed", {"postponements": 2, "why": "borte"}, speech))
+    assert "0" not in str(sentence("postponed", {"postponements": 0, "why": "borte"}, speech))
+
+
+@pytest.mark.parametrize("speech", SPEECHES, ids=lambda speech: speech.language)
 def test_who_paused_a_type_is_said_in_words(speech: Speech) -> None:
     words = {origin: str(sentence("type_paused", {"origin": origin}, speech)) for origin in PAUSE_ORIGINS}
 

@@ -34,6 +34,8 @@ SENTENCES: list[tuple[str, dict[str, Any], str]] = [
     ("scheduled", {"until": AFTER}, "Its time has not come: it is scheduled in 5m00s."),
     ("postponed", {"until": AFTER, "postponements": 2, "why": "kvote"},
      "Its worker put it off, for the 2nd time; it comes up again in 5m00s: kvote."),
+    ("postponed", {"until": AFTER, "postponements": 0, "why": "kvote"},
+     "Its worker put it off; it comes up again in 5m00s: kvote."),
     ("waiting_after_error", {"until": AFTER, "attempts": 2, "max_attempts": 3},
      "It failed 2 times of at most 3. Its next attempt is in 5m00s; `jobs retry` runs it now."),
     ("type_paused", {"since": BEFORE, "origin": "operator", "until": AFTER, "why": "vedlikehold"},

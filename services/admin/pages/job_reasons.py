@@ -80,8 +80,14 @@ def _ahead(detail: Detail) -> str:
     return "jobs_ahead_more" if detail.get("or_more") else "jobs_ahead"
 
 
+def _postponed(detail: Detail) -> str:
+    """What waits for its turn in line is not counted."""
+    return "postponed" if detail.get("postponements") else "postponed_uncounted"
+
+
 _VARIANTS: dict[str, Callable[[Detail], str]] = {
     "lease_expired": _lease,
     "type_paused": _paused,
+    "postponed": _postponed,
     "jobs_ahead": _ahead,
 }

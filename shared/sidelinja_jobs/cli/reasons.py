@@ -79,8 +79,9 @@ def _scheduled(detail: Detail, now: datetime) -> str:
 
 def _postponed(detail: Detail, now: datetime) -> str:
     why = f": {first_line(detail['why'])}" if detail.get("why") else ""
-    times = _ordinal(detail["postponements"])
-    return f"Its worker put it off, for the {times} time; it comes up again {_when(detail, 'until', now)}{why}."
+    # What waits for its turn in line is not counted.
+    times = f", for the {_ordinal(detail['postponements'])} time" if detail["postponements"] else ""
+    return f"Its worker put it off{times}; it comes up again {_when(detail, 'until', now)}{why}."
 
 
 def _waiting_after_error(detail: Detail, now: datetime) -> str:
