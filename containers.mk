@@ -12,13 +12,14 @@ UNWELL = $(COMPOSE) ps --all --format '{{.Service}} {{.State}} {{.Health}} {{.Ex
 
 # Two checkouts have one name, so that a second one would exchange the first one's containers for its own.
 # Then `secrets` alone: with a new image of it, Compose would exchange whatever depends on it, the database before the
-# workers, and stop these while it is away, so that they could not give their jobs back.
+# workers, and stop these while it is away, so that they could not give their jobs back. What is started anew again and
+# again may never be seen unwell, so the waiting has an end; a large model on a slow disk takes some minutes.
 up:  ## build and start everything, wait until it is well (SCALE=3: that many whisper workers)
 	@$(COMPOSE) ps --all --format '{{.Label "com.docker.compose.project.working_dir"}}' | sort -u | \
 	  while IFS= read -r folder; do [[ "$$folder" -ef . ]] || { echo "up: the stack of this name runs from $$folder. Next:" \
 	    'make down, to have it from here; for one beside it, "A second stack" in docs/operations.md' >&2; exit 1; }; done
 	@$(COMPOSE) up --build --detach --no-deps --quiet-pull secrets
-	@$(COMPOSE) up --build --detach --wait $(if $(SCALE),--scale whisper=$(SCALE)) || \
+	@$(COMPOSE) up --build --detach --wait --wait-timeout 300 $(if $(SCALE),--scale whisper=$(SCALE)) || \
 	  { $(COMPOSE) ps --all; unwell=$$($(UNWELL)); [[ -z "$$unwell" ]] || $(COMPOSE) logs --tail 3 $$unwell; \
 	    echo 'up: not all is well, see above. Next: "When the first start fails" in docs/operations.md'; exit 1; } >&2
 	@$(COMPOSE) ps

@@ -70,6 +70,7 @@ def test_a_start_that_fails_shows_the_logs_of_who_is_not_well_alone(docker: Path
     failed = make(docker, "up")
 
     assert failed.returncode != 0
+    assert any("--wait --wait-timeout " in line for line in asked(docker)), "who restarts for ever is not waited for"
     assert [line for line in asked(docker) if " logs " in line] == [
         "compose logs --tail 3 model prometheus watch whisper"
     ]
