@@ -168,7 +168,7 @@ class Account:
 
     def _keep(self, generation: Generation) -> None:
         call, answer = generation.call, generation.answer
-        if self._caches(call) and answer.choices == "one" and answer.finish_reason not in (None, "error"):
+        if self._caches(call) and answer.choices == "one" and answer.finish_reason is not None:
             with self._lock:
                 self._cached[_cache_key(call)] = (generation, self._clock() + _ttl(call))
 

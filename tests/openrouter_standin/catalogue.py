@@ -128,7 +128,6 @@ def excluded_by(call: ChatCall, endpoint: Endpoint) -> list[str]:
         "zdr": bool(wishes.get("zdr")) and not endpoint.is_zdr,
         "max_price": _is_over(limit.get("prompt"), endpoint.prompt_price)
         or _is_over(limit.get("completion"), endpoint.completion_price),
-        "only": bool(wishes.get("only")) and endpoint.provider not in wishes["only"],
         "ignore": endpoint.provider in (wishes.get("ignore") or ()),
         "require_parameters": bool(wishes.get("require_parameters")) and bool(unsupported(call, endpoint)),
     }

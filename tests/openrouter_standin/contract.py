@@ -102,8 +102,6 @@ def _out_of_range(body: Mapping[str, Any]) -> list[str]:
         "temperature: 0 to 2": 0 <= (body.get("temperature") or 0) <= 2,
         "max_completion_tokens: at least 1": limit is None or limit >= 1,
         "session_id: at most 256 characters": len(body.get("session_id") or "") <= 256,
-        "stop: at most 4": not isinstance(body.get("stop"), list) or len(body["stop"]) <= 4,
-        "metadata: at most 16 pairs": len(body.get("metadata") or {}) <= 16,
         "response_format.json_schema.name": schema is None or bool(SCHEMA_NAME.fullmatch(schema["name"])),
         "reasoning.effort: unknown": reasoning.get("effort") in EFFORTS,
         "provider.data_collection: deny or allow": provider.get("data_collection") in COLLECTION,

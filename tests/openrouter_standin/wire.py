@@ -160,8 +160,7 @@ class Delivery:
         for number, one in enumerate(kept):
             if number == len(kept) - 1:
                 self._pass(wire, "end")
-                if not wire.is_broken:
-                    on_whole()
+                on_whole()
             for packet in _packets(one, wire.packet_bytes):
                 self._write_chunk(packet)
             self.sent_events += 1

@@ -10,6 +10,7 @@ import pytest
 from openrouter import OpenRouter, errors
 
 from tests.openrouter_standin import Answer, Fault, StandIn, faults
+from tests.openrouter_standin.catalogue import MODELS
 from tests.openrouter_standin.contract import ERROR_MODELS, answer_problems
 from tests.waiting import wait_until
 
@@ -66,6 +67,13 @@ def test_answer_is_what_the_sdk_reads(standin: StandIn, client: httpx.Client, fa
     assert [problem for chunk in events_of(streamed) for problem in answer_problems("chunk", chunk)] == []
     assert whole.headers["X-Generation-Id"] == whole.json()["id"]
     assert streamed.text.endswith("data: [DONE]\n\n")
+
+
+def test_answer_with_a_field_of_its_own_is_not(client: httpx.Client) -> None:
+    answer = ask(client).json()
+    answer["choices"][0]["frobnicate"] = answer["colour"] = 1
+
+    assert answer_problems("chat", answer) == [".colour", ".choices[0].frobnicate"]
 
 
 def test_what_is_looked_up_is_what_the_sdk_reads(client: httpx.Client) -> None:
@@ -166,6 +174,13 @@ def test_completed_request_is_billed_by_its_tokens(standin: StandIn, client: htt
     assert standin.account.balance == Decimal(10) - price
     assert client.get("key").json()["data"]["usage"] == float(price)
     assert client.get(f"generation?id={answer['id']}").json()["data"]["total_cost"] == float(price)
+
+
+@pytest.mark.parametrize(("prompt", "cost"), [(199_999, "0.0624997"), (200_000, "0.125")])
+def test_long_prompt_is_billed_by_its_own_price(prompt: int, cost: str) -> None:
+    (endpoint,) = next(model for model in MODELS if model.id == "google/gemini-long").endpoints
+
+    assert endpoint.cost(prompt, 1000) == Decimal(cost)
 
 
 @pytest.mark.parametrize(
@@ -287,11 +302,12 @@ def test_what_the_cache_tells_apart(standin: StandIn, client: httpx.Client) -> N
 def test_cache_forgets_in_time_and_keeps_no_failure_and_nothing_of_a_zdr_account() -> None:
     now = [1_800_000_000.0]
     with StandIn(clock=lambda: now[0]) as standin, client_of(standin) as client:
-        standin.script(faults.ends_early(), faults.died_halfway(), faults.rate_limited())
-        statuses = [ask(client, CACHED, stream=True).headers.get("X-OpenRouter-Cache-Status") for _ in range(5)]
+        unreasoned = faults.content("hei", finish_reason=None)
+        standin.script(faults.ends_early(), faults.died_halfway(), unreasoned, faults.rate_limited())
+        statuses = [ask(client, CACHED, stream=True).headers.get("X-OpenRouter-Cache-Status") for _ in range(6)]
         now[0] += 601
         statuses.append(ask(client, CACHED, stream=True).headers["X-OpenRouter-Cache-Status"])
     with StandIn(is_zdr_account=True) as standin, client_of(standin) as client:
         assert [ask(client, CACHED).headers.get("X-OpenRouter-Cache-Status") for _ in range(2)] == [None, None]
 
-    assert statuses == ["MISS", "MISS", None, "MISS", "HIT", "MISS"]
+    assert statuses == ["MISS", "MISS", "MISS", None, "MISS", "HIT", "MISS"]

@@ -10,7 +10,7 @@ import pytest
 from tests.openrouter_standin import Answer, Gate, StandIn, faults
 from tests.openrouter_standin.contract import answer_problems
 from tests.unit.standin_client import BODY, CACHED, ask, client, client_of, events_of
-from tests.waiting import wait_until
+from tests.waiting import stays, wait_until
 
 __all__ = ["client"]  # the fixture
 LONG = [{"role": "user", "content": "ord " * 9_000}]
@@ -55,6 +55,9 @@ def test_fallback_answers_for_the_first_model_and_is_billed_by_its_price(
 
     assert (answer["model"], answer["provider"]) == ("openai/gpt-small", "OpenAI")
     assert [billed.model for billed in standin.billing] == ["openai/gpt-small"]
+    standin.script(faults.cut_off(), faults.refused(500))  # no matter of the first model alone
+    assert ask(client, models=["openai/gpt-small"]).json()["model"] == BODY["model"]
+    assert ask(client, models=["openai/gpt-small"]).status_code == 500
     assert ask(client, model="no/such").status_code == 400
     assert ask(client, model="no/such", models=["openai/gpt-small"], provider={}).status_code == 200
 
@@ -63,8 +66,9 @@ def test_prompt_that_is_too_long_is_refused_or_loses_its_middle(standin: StandIn
     forbidden = ask(client, model="mistralai/tiny", messages=LONG)
     silently = ask(client, model="mistralai/tiny", messages=LONG, plugins=[])
     no_compression = ask(client, model="openai/gpt-small", messages=[{"role": "user", "content": "ord " * 120_000}])
+    no_room = ask(client, model="mistralai/tiny", max_completion_tokens=8_192)
 
-    assert [one.status_code for one in (forbidden, silently, no_compression)] == [400, 200, 400]
+    assert [one.status_code for one in (forbidden, silently, no_compression, no_room)] == [400, 200, 400, 400]
     assert forbidden.json()["error"]["metadata"]["error_type"] == "context_length_exceeded"
     assert silently.json()["usage"]["prompt_tokens"] == 8_192
     assert standin.billed_count == 1
@@ -168,6 +172,7 @@ def test_streams_that_end_where_they_should_not(standin: StandIn, client: httpx.
     assert "[DONE]" not in early.text
     assert all(chunk["choices"][0]["finish_reason"] is None for chunk in events_of(early))
     wait_until(lambda: standin.billed_count == 3, what="the bill of the worst case: the model went on")
+    stays(lambda: standin.billed_count == 3, 0.2, what="one bill each")
 
 
 def test_connections_that_close(standin: StandIn, client: httpx.Client) -> None:
