@@ -83,6 +83,13 @@ def test_a_refused_key_pauses_and_one_that_works_ends_it(database: Database, mak
     assert pause_of(database) == (None, None)
 
 
+def test_a_pause_outlasts_the_look_that_would_renew_it(database: Database, make_watch: MakeWatch) -> None:
+    make_watch(WRONG_KEY, probe_seconds=1000.0).look()
+
+    rest = database.value("select extract(epoch from paused_until - now()) from job_type where name = 'test_job'")
+    assert 1900 < rest <= 2000
+
+
 def test_a_key_whose_limit_is_spent_pauses(database: Database, standin: StandIn, make_watch: MakeWatch) -> None:
     standin.account.balance = Decimal(0)
 
