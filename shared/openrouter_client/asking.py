@@ -78,7 +78,7 @@ class LanguageModel:
         self.client, self.catalogue, self.settings = client, catalogue, settings
         self.metrics = metrics
         self._on_refused_key = on_refused_key
-        self._outage = Outage(metrics)
+        self._outage = Outage()
         self._told: tuple[UUID, Decimal] | None = None  # the run, and how much of its job's cost its answers have told
 
     @property

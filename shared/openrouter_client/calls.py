@@ -104,8 +104,8 @@ class Calls:
         reply = self._send(call_id, request)
         exchange = _exchange(request, reply, is_local=not self._client.profile.is_openrouter, is_again=bool(lost))
         exchange = self._settle(call_id, reply, exchange)
-        self._record(exchange, reply)
         self._outage.note(exchange.verdict, self._ledger)
+        self._record(exchange, reply)
         return replace(exchange, verdict=self._outage.patient(exchange.verdict, self._ledger, postponements))
 
     def _reuse(self, request: ChatRequest, call: PastCall) -> Exchange:
@@ -223,6 +223,7 @@ class Calls:
         outcome = "cache_hit" if exchange.is_cache_hit else exchange.verdict.kind.value
         self._metrics.requests[outcome].inc()
         self._metrics.seconds.observe(reply.seconds)
+        self._metrics.unanswered.set(self._outage.unanswered)
         self._metrics.record_usage(exchange.usage)
         if exchange.is_possible_duplicate:
             self._metrics.duplicates.inc()

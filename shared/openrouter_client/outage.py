@@ -8,7 +8,6 @@ model cannot answer. Once several questions in a row had no answer, the model is
 from dataclasses import replace
 
 from openrouter_client.ledger import Ledger
-from openrouter_client.metrics import ModelMetrics
 from openrouter_client.outcomes import least_wait
 from openrouter_client.verdicts import ANSWERED, Kind, Verdict
 
@@ -18,21 +17,18 @@ OPENS_LINE = 3  # questions in a row without an answer
 
 
 class Outage:
-    """How many questions in a row had no answer, in all runs of this process. Used by one thread."""
+    """How many questions in a row had no answer (`unanswered`), in all runs of this process. Used by one thread."""
 
-    def __init__(self, metrics: ModelMetrics | None = None) -> None:
-        self._metrics = metrics
-        self._unanswered = 0
+    def __init__(self) -> None:
+        self.unanswered = 0
 
     def note(self, verdict: Verdict, ledger: Ledger) -> None:
         """What a question brought that was sent."""
         if verdict.kind in ANSWERED:
-            self._unanswered = 0
+            self.unanswered = 0
             ledger.end_line()  # also where it was another process that had no answers
         elif verdict.kind in (Kind.RETRY, Kind.COME_BACK):
-            self._unanswered += 1
-        if self._metrics is not None:
-            self._metrics.unanswered.set(self._unanswered)
+            self.unanswered += 1
 
     def patient(self, verdict: Verdict, ledger: Ledger, postponements: int) -> Verdict:
         """The same, or in place of a failure that nobody paid for: come back later, after a while or at a turn in line.
@@ -46,5 +42,5 @@ class Outage:
             return verdict
         turn = None
         if wait <= LONGEST_TURN_SECONDS:
-            turn = ledger.take_turn(max(wait, OUTAGE_SECONDS), opens=self._unanswered >= OPENS_LINE)
+            turn = ledger.take_turn(max(wait, OUTAGE_SECONDS), opens=self.unanswered >= OPENS_LINE)
         return replace(verdict, kind=Kind.COME_BACK, wait_seconds=max(wait, least_wait(postponements)), turn=turn)

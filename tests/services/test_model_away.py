@@ -143,11 +143,11 @@ def test_clips_that_need_no_model_go_on_and_those_that_do_wait_or_do_without(res
     begin_outage(research.standin)
     research.start()
     text: dict[str, Any] = {"text": "\n\n".join(TEXT["nb"])}
-    full = [research.enqueue(**text, mode="full") for _ in range(4)]
-    wait_until(lambda: turns(database) >= 4, 30, what="clips to wait for their turns")
+    full = [research.enqueue(**text, mode="full") for _ in range(10)]
+    wait_until(lambda: turns(database) >= 8, 30, what="clips to wait for their turns")
 
     plain = research.wait(research.enqueue(**text, mode="clean_only"), within=10)
-    auto = research.wait(research.enqueue(**text, mode="auto"), within=30)
+    auto = research.wait(research.enqueue(**text, mode="auto"), within=20)  # six turns would be a minute
     assert plain["result"]["quality"]["warnings"] == []
     assert "no_llm" in auto["result"]["quality"]["warnings"]
     assert not research.is_paused

@@ -90,7 +90,7 @@ def test_a_day_that_is_spent_ends_by_the_databases_clock(asking: Asking, monkeyp
 
 
 def test_waits_grow_while_a_server_keeps_asking_for_short_ones(asking: Asking, standin: StandIn) -> None:
-    """A job may come back twenty times: at a second each, a minute of heavy traffic would end it."""
+    """A job may come back twenty times: at a second each, a minute would end it, though others are answered."""
     waited = []
     for count in range(20):
         asking.database.rows("update job_queue set postponements = %s where id = %s", count, asking.job_id)
@@ -99,6 +99,7 @@ def test_waits_grow_while_a_server_keeps_asking_for_short_ones(asking: Asking, s
         with pytest.raises(ComeBackLaterError) as caught:
             asking.ask()
         waited.append((caught.value.until - before).total_seconds())
+        asking.ask(asking.question(f"Og hva handler nummer {count} om?"))
     assert waited[0] < 8, "the first wait is the server's"
     assert sum(waited) > 6 * 3600
     assert max(waited) < 3 * 3600
