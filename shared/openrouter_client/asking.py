@@ -79,6 +79,8 @@ class LanguageModel:
         self.metrics = metrics
         self._on_refused_key = on_refused_key
         self._outage = Outage()
+        if metrics is not None:
+            metrics.unanswered.set_function(self._outage.unanswered_lately)
         self._told: tuple[UUID, Decimal] | None = None  # the run, and how much of its job's cost its answers have told
 
     @property

@@ -223,7 +223,6 @@ class Calls:
         outcome = "cache_hit" if exchange.is_cache_hit else exchange.verdict.kind.value
         self._metrics.requests[outcome].inc()
         self._metrics.seconds.observe(reply.seconds)
-        self._metrics.unanswered.set(self._outage.unanswered)
         self._metrics.record_usage(exchange.usage)
         if exchange.is_possible_duplicate:
             self._metrics.duplicates.inc()

@@ -5,6 +5,7 @@ model cannot answer. Once several questions in a row had no answer, the model is
 (db/init/0029_waiting_in_line.sql): every half minute one of them asks, uncounted, and the first answer makes all due.
 """
 
+import time
 from dataclasses import replace
 
 from openrouter_client.ledger import Ledger
@@ -14,6 +15,7 @@ from openrouter_client.verdicts import ANSWERED, Kind, Verdict
 OUTAGE_SECONDS = 30.0  # until a server is asked again that was away, or refused for now
 LONGEST_TURN_SECONDS = 600.0  # a server that names a longer wait speaks of a quota, not of an outage
 OPENS_LINE = 3  # questions in a row without an answer
+LATELY_SECONDS = 300.0  # a process that has not asked for longer knows nothing of how things are
 
 
 class Outage:
@@ -21,9 +23,15 @@ class Outage:
 
     def __init__(self) -> None:
         self.unanswered = 0
+        self._asked_at = 0.0
+
+    def unanswered_lately(self) -> int:
+        """The same, or 0 where nothing was asked lately: others may have been answered."""
+        return self.unanswered if time.monotonic() - self._asked_at < LATELY_SECONDS else 0
 
     def note(self, verdict: Verdict, ledger: Ledger) -> None:
         """What a question brought that was sent."""
+        self._asked_at = time.monotonic()
         if verdict.kind in ANSWERED:
             self.unanswered = 0
             ledger.end_line()  # also where it was another process that had no answers

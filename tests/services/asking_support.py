@@ -82,6 +82,11 @@ class Asking:
         self.settings = replace(self.settings, **settings)
         self.model = self._model()
 
+    def with_metrics(self, kept: metrics.ModelMetrics) -> None:
+        """The same model anew, which counts there."""
+        self.model.client.close()
+        self.model = self._model(kept)
+
     def question(self, text: str = "Hva handler dette om?", **fields: Any) -> Question:
         values: dict[str, Any] = {
             "step": "whole", "messages": (Message("system", "Svar på norsk."), Message("user", text)), "schema": SCHEMA,
@@ -118,9 +123,9 @@ class Asking:
         self.model.client.close()
         self.work.close()
 
-    def _model(self) -> LanguageModel:
+    def _model(self, kept: metrics.ModelMetrics | None = None) -> LanguageModel:
         client = Client(Profile.from_settings(self.settings), self.settings)
-        return LanguageModel(client, Catalogue(client), self.settings, on_refused_key=self._doubt)
+        return LanguageModel(client, Catalogue(client), self.settings, metrics=kept, on_refused_key=self._doubt)
 
     def _doubt(self) -> None:
         self.doubts += 1
