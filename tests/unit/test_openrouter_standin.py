@@ -1,7 +1,6 @@
 """The stand-in of OpenRouter is held to the official SDK: its answers, its errors, its judgement, its books."""
 
 import json
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -12,44 +11,10 @@ from openrouter import OpenRouter, errors
 from tests.openrouter_standin import Answer, Fault, StandIn, faults
 from tests.openrouter_standin.catalogue import MODELS
 from tests.openrouter_standin.contract import ERROR_MODELS, answer_problems
+from tests.unit.standin_client import BODY, CACHED, ask, client, client_of, events_of
 from tests.waiting import wait_until
 
-SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
-FORMAT = {"type": "json_schema", "json_schema": {"name": "titles", "strict": True, "schema": SCHEMA}}
-BODY: dict[str, Any] = {
-    "model": "google/gemini-2.5-flash",
-    "messages": [{"role": "system", "content": "Svar på norsk."}, {"role": "user", "content": "Hei, verden"}],
-    "response_format": FORMAT,
-    "temperature": 0.2,
-    "max_completion_tokens": 400,
-    "provider": {
-        "require_parameters": True,
-        "data_collection": "deny",
-        "max_price": {"prompt": "3", "completion": "15"},
-    },
-    "plugins": [{"id": "context-compression", "enabled": False}],
-    "session_id": "job-1",
-}
-CACHED = {"X-OpenRouter-Cache": "true", "X-OpenRouter-Cache-TTL": "600"}
-
-
-@pytest.fixture
-def client(standin: StandIn) -> Iterator[httpx.Client]:
-    with client_of(standin) as made:
-        yield made
-
-
-def client_of(standin: StandIn) -> httpx.Client:
-    return httpx.Client(base_url=standin.base_url, headers={"Authorization": f"Bearer {standin.key}"}, trust_env=False)
-
-
-def ask(client: httpx.Client, headers: dict[str, str] | None = None, **changes: Any) -> httpx.Response:
-    return client.post("chat/completions", json=BODY | changes, headers=headers)
-
-
-def events_of(response: httpx.Response) -> list[dict[str, Any]]:
-    lines = [line.removeprefix("data:").strip() for line in response.text.splitlines() if line.startswith("data:")]
-    return [json.loads(line) for line in lines if line != "[DONE]"]
+__all__ = ["client"]  # the fixture
 
 
 # Its answers are those that the SDK reads.
