@@ -56,6 +56,21 @@ def test_long_texts_are_cut_and_counted(database: Database, jobs: Jobs) -> None:
     assert len(jobs("show", "--full", str(job_id)).lines) > 3000
 
 
+def test_of_many_runs_the_last_are_shown(database: Database, jobs: Jobs) -> None:
+    job_id = database.enqueue()
+    database.rows(
+        "insert into job_attempt (job_id, attempt, worker_id, started_at, outcome, charged, error_class, error_msg)"
+        " select %s, 1, 'w1', now(), 'postponed', false, 'in_line', 'try ' || n from generate_series(1, 100) as n",
+        job_id,
+    )
+
+    shown = jobs("show", str(job_id), columns=120).out
+    assert "… 70 earlier; --full shows all" in shown
+    assert shown.count("in_line") == 30
+    assert "try 100" in shown
+    assert jobs("show", "--full", str(job_id)).out.count("in_line") == 100
+
+
 def test_secrets_are_masked_unless_revealed(database: Database, jobs: Jobs) -> None:
     job_id = database.enqueue(payload={"api_key": "hemmelig1", "a": {"url": "https://ola:hemmelig2@h/x"}, "n": 1})
 

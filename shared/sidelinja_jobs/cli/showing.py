@@ -22,6 +22,7 @@ from sidelinja_jobs.redaction import redact_json
 
 # How much of a text is shown unless --full is given.
 _PAYLOAD_LINES, _RESULT_LINES, _ERROR_LINES = 60, 25, 25
+_ROWS = 30  # of the runs and of the timeline, the last ones
 _LINE_COLUMNS = 2000
 _LABEL_COLUMNS = 12
 
@@ -71,7 +72,7 @@ def show(job_id: str, full: bool, reveal: bool, as_json: bool) -> None:
         _json_section("result", job.result, None if full else _RESULT_LINES, screen, reveal=reveal),
         _error_section(job, screen, full=full),
         _runs_section(job, runs, screen, full=full),
-        _events_section(job, events, screen),
+        _events_section(job, events, screen, full=full),
     )
     click.echo("\n".join("\n".join(lines) for lines in map(list, sections) if lines))
 
@@ -140,18 +141,27 @@ def _runs_section(job: WholeJobRow, runs: Sequence[AttemptRow], screen: Screen, 
     if not runs:
         return
     yield _title("runs that did not complete", screen)
-    yield from _indented(table(_RUN_COLUMNS, [_run_cells(run) for run in runs], _narrower(screen)))
+    rows = [_run_cells(run) for run in runs]
+    yield from _last_rows(_RUN_COLUMNS, rows, screen, full=full)
     for run in runs if full else ():
         if run.traceback:
             yield _title(f"traceback of run {run.attempt}", screen)
             yield from _some(neutral_lines(run.traceback), None, screen)
 
 
-def _events_section(job: WholeJobRow, events: Sequence[EventRow], screen: Screen) -> Iterator[str]:
+def _events_section(job: WholeJobRow, events: Sequence[EventRow], screen: Screen, *, full: bool) -> Iterator[str]:
     if events:
         yield _title("timeline", screen)
         rows = [_event_cells(event, job) for event in events]
-        yield from _indented(table(_EVENT_COLUMNS, rows, _narrower(screen)))
+        yield from _last_rows(_EVENT_COLUMNS, rows, screen, full=full)
+
+
+def _last_rows(shown: Sequence[Column], rows: list[list[Cell]], screen: Screen, *, full: bool) -> Iterator[str]:
+    """A job that was put off for a day has run some thousand times."""
+    left = 0 if full else max(len(rows) - _ROWS, 0)
+    if left:
+        yield f"  … {left} earlier; --full shows all"
+    yield from _indented(table(shown, rows[left:], _narrower(screen)))
 
 
 def _run_cells(run: AttemptRow) -> list[Cell]:
