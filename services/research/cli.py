@@ -138,7 +138,8 @@ def _wait(database: Database, job_id: UUID) -> WholeJobRow:
         if job.has_ended:
             return job
         reasons = database.rows("explain", ReasonRow, id=job_id) if job.status != "running" else []
-        if any(row.reason == "postponed" for row in reasons):
+        # In the other modes it comes back soon, and is done without a model where none answers.
+        if json.loads(job.payload).get("mode") == "full" and any(row.reason == "postponed" for row in reasons):
             raise NotPossibleError(
                 f"the clip waits: {sentence(reasons[0], job.read_at)}",
                 f"jobs watch {short(job.id)} waits with it; --mode auto cleans without a model",

@@ -26,7 +26,8 @@ _WHY = {
     "key_limit": "llm_credit_spent",
     "budget_exceeded": "llm_budget_spent",
 }
-_COME_BACK, _MOST_WAITS, _MOST_WAITS_AUTO = timedelta(hours=1), 18, 6
+_COME_BACK, _MOST_WAITS = timedelta(hours=1), 18
+_MOST_WAITS_AUTO = 2  # somebody looks at the clip that was just pasted: a good minute
 
 
 class Enricher(Protocol):

@@ -5,11 +5,14 @@ Nobody's attempts are spent, one job asks at every turn however many wait, and t
 
 import time
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from sidelinja_jobs.cli.exits import ExitCode
+from tests.command_line import Jobs
 from tests.databases import Database
 from tests.openrouter_standin import StandIn, faults
 from tests.services.openrouter_service import OpenrouterService
@@ -147,7 +150,7 @@ def test_clips_that_need_no_model_go_on_and_those_that_do_wait_or_do_without(res
     wait_until(lambda: turns(database) >= 8, 30, what="clips to wait for their turns")
 
     plain = research.wait(research.enqueue(**text, mode="clean_only"), within=10)
-    auto = research.wait(research.enqueue(**text, mode="auto"), within=20)  # six turns would be a minute
+    auto = research.wait(research.enqueue(**text, mode="auto"), within=20)
     assert plain["result"]["quality"]["warnings"] == []
     assert "no_llm" in auto["result"]["quality"]["warnings"]
     assert not research.is_paused
@@ -156,3 +159,19 @@ def test_clips_that_need_no_model_go_on_and_those_that_do_wait_or_do_without(res
     for job in full:
         described = research.wait(job, within=20)
         assert (described["result"]["mode_used"], described["attempts"]) == ("llm", 0)
+
+
+def test_command_waits_for_a_clip_that_may_do_without_a_model_and_for_no_other(
+    research: Describing, jobs: Jobs, tmp_path: Path
+) -> None:
+    begin_outage(research.standin)
+    research.start()
+    paste = tmp_path / "paste.txt"
+    paste.write_text("Ferga går.\n")
+
+    auto, full = jobs("clip", str(paste)), jobs("clip", "--mode", "full", str(paste))
+
+    assert (auto.code, auto.out) == (ExitCode.OK, "Ferga går.\n")
+    assert "no_llm" in auto.err
+    assert full.code == ExitCode.NOT_POSSIBLE
+    assert "--mode auto cleans without a model" in full.err
