@@ -87,6 +87,7 @@ def test_host_folder_is_worked_in_as_its_owner(stack: RunningStack, tmp_path: Pa
     finally:
         for name in ("MEDIA_DIR", "MEDIA_UID", "MEDIA_GID"):
             del stack.environ[name]
+        stack.compose("up", "--detach", "--no-deps", "--wait", "--scale", "whisper=1", "whisper")  # on the volume again
 
     assert job["result"]["text"] == transcript
     assert (tmp_path / "mine.en.vtt").stat().st_uid == owner

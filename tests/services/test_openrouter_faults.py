@@ -93,7 +93,9 @@ def test_fault(matrix: Matrix, row: Row) -> None:
     if row.status != "error":
         assert second.job["status"] == row.second, second.job["error_msg"]
         assert len(second.billed) == row.billed_in_all
-        assert second.job["postponements"] == int(row.status == "pending")
+        # At a turn in line, uncounted, where the rows before left three questions in a row without an answer.
+        put_off = [attempt for attempt in second.attempts if attempt["outcome"] == "postponed"]
+        assert len(put_off) == int(row.status == "pending")
 
 
 def test_no_request_of_the_matrix_broke_the_contract(matrix: Matrix) -> None:
