@@ -1,8 +1,10 @@
-"""What the fault tests share: waiting for a job's state, taking a run away, a table for a handler's own rows."""
+"""What the fault tests share: waiting for a state, taking a run away, locking its row, a handler's own table."""
 
 from pathlib import Path
 from typing import Any
 from uuid import UUID
+
+import psycopg
 
 from tests.databases import Database
 from tests.sessions import make_due
@@ -56,6 +58,18 @@ def bury(database: Database, job_id: UUID) -> dict[str, Any]:
     wait_until(lambda: _swept(database, job_id), what="the run to be swept")
     make_due(database, job_id)
     return database.job(job_id)
+
+
+def lock_row(database: Database, job_id: UUID) -> psycopg.Connection[Any]:
+    """Somebody's open transaction on the row of a job, until it is rolled back or the database is closed."""
+    blocker = database.connect(autocommit=False)
+    blocker.execute("select from job_queue where id = %s for update", (job_id,))
+    return blocker
+
+
+def wait_for_lock(database: Database) -> None:
+    """Returns when some session waits for a lock."""
+    wait_until(lambda: database.rows("select pid from pg_stat_activity where wait_event_type = 'Lock'"))
 
 
 def attempts_of(database: Database, job_id: UUID) -> list[dict[str, Any]]:

@@ -5,7 +5,15 @@ from uuid import UUID
 import pytest
 
 from tests.databases import Database
-from tests.fault_tools import add_written, attempts_of, wait_for_file, wait_for_status, written
+from tests.fault_tools import (
+    add_written,
+    attempts_of,
+    lock_row,
+    wait_for_file,
+    wait_for_lock,
+    wait_for_status,
+    written,
+)
 from tests.queue.batch_support import COMPLETED, NUMBERED, PATIENT, PLAIN, enqueue_numbers, start
 from tests.tcp_proxy import Proxy
 from tests.waiting import wait_until
@@ -107,10 +115,9 @@ def test_what_the_lease_thread_could_not_settle_is_settled_although_the_batch_is
     ids = enqueue_numbers(database, 4, waits=3)
     worker = start(database, worker_process, OVERDUE, lease_seconds=6)
     wait_for_file(worker.log_file.parent / "working")
-    blocker = database.connect(autocommit=False)
-    blocker.execute("select from job_queue where id = %s for update", (ids[2],))
+    blocker = lock_row(database, ids[2])
     (worker.log_file.parent / "locked").touch()
-    wait_until(lambda: database.rows("select 1 from pg_stat_activity where wait_event_type = 'Lock'"))
+    wait_for_lock(database)
 
     (worker.log_file.parent / "go").touch()
     wait_for_status(database, ids[3], "completed")
@@ -169,10 +176,9 @@ def test_a_heartbeat_does_not_wait_for_what_is_just_being_settled(
     ids = enqueue_numbers(database, 4, waits=2)
     worker = start(database, worker_process, HASTY, lease_seconds=40)
     wait_for_file(worker.log_file.parent / "working")
-    blocker = database.connect(autocommit=False)
-    blocker.execute("select from job_queue where id = %s for update", (ids[2],))
+    blocker = lock_row(database, ids[2])
     (worker.log_file.parent / "go").touch()
-    wait_until(lambda: database.rows("select 1 from pg_stat_activity where wait_event_type = 'Lock'"))
+    wait_for_lock(database)
     before = database.job(ids[3])["lease_until"]
 
     database.rows("select pg_notify('job_cancel', worker_id) from worker")  # after which all are asked for

@@ -14,6 +14,7 @@ from tests.fault_tools import (
     statuses_of,
     take_away,
     wait_for_file,
+    wait_for_lock,
     wait_for_status,
     written,
 )
@@ -193,7 +194,7 @@ def test_a_write_that_hangs_does_not_keep_a_worker_from_stopping(
     blocker.execute("lock table written")
     worker = worker_process.start(database, HANGING)
     job_id = database.enqueue()
-    wait_until(lambda: database.rows("select pid from pg_stat_activity where wait_event_type = 'Lock'"))
+    wait_for_lock(database)
 
     worker.terminate()
     started = time.monotonic()

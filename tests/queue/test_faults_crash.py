@@ -15,6 +15,7 @@ from tests.fault_tools import (
     bury,
     statuses_of,
     wait_for_file,
+    wait_for_lock,
     wait_for_status,
     written,
 )
@@ -185,7 +186,7 @@ def test_a_worker_frozen_between_its_writes_and_the_commit_loses_them(
     other = worker_process.start(database, FROZEN_COMMIT)
     (other.log_file.parent / "frozen").touch()
     wait_for_status(database, job_id, "running", attempts=1)
-    wait_until(lambda: database.rows("select pid from pg_stat_activity where wait_event_type = 'Lock'"))
+    wait_for_lock(database)
     frozen.thaw()
 
     job = wait_for_status(database, job_id, "completed")

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from tests.databases import Database
-from tests.fault_tools import SIGNPOSTS, attempts_of, wait_for_file, wait_for_status
+from tests.fault_tools import SIGNPOSTS, attempts_of, lock_row, wait_for_file, wait_for_lock, wait_for_status
 from tests.tcp_proxy import Proxy
 from tests.waiting import wait_until
 from tests.worker_processes import WorkerProcesses
@@ -117,8 +117,7 @@ def test_a_heartbeat_behind_a_lock_on_the_row_costs_the_job_nothing(
     )
     job_id = database.enqueue()
     wait_for_file(worker.log_file.parent / "working")
-    blocker = database.connect(autocommit=False)
-    blocker.execute("select from job_queue where id = %s for update", (job_id,))
+    blocker = lock_row(database, job_id)
 
     wait_until(lambda: worker.log_events("heartbeat failed"))
     blocker.rollback()
@@ -138,10 +137,9 @@ def test_sigterm_works_while_the_completion_waits_for_a_lock_on_the_row(
     )
     job_id = database.enqueue()
     wait_for_file(worker.log_file.parent / "working")
-    blocker = database.connect(autocommit=False)
-    blocker.execute("select from job_queue where id = %s for update", (job_id,))
+    blocker = lock_row(database, job_id)
     (worker.log_file.parent / "go").touch()
-    wait_until(lambda: database.rows("select pid from pg_stat_activity where wait_event_type = 'Lock'"))
+    wait_for_lock(database)
 
     worker.terminate()
     started = time.monotonic()
